@@ -1,9 +1,9 @@
-// Duty: lists whose entries a value index has, within the bounds of a read on the JavaScript thread, are answered before
-// the event loop turns; larger ones are not, and both find what a scan finds.
+// Duty: lists, counts and reads of expiries within the bounds of a read on the JavaScript thread are answered before the
+// event loop turns; larger ones are not, and both find what a scan finds.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onEach } from "./databases.mjs";
+import { onEach, spendTurn } from "./databases.mjs";
 
 const USERS = { prefix: ["u"] };
 const COUNT = 400;
@@ -18,6 +18,7 @@ const MICROTASKS = 100;
 /** A thread that is interrupted may leave a brief list to another one. */
 const TRIES = 50;
 
+const upTo = (n) => Array.from({ length: n }, (_, i) => i);
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const idsOf = (entries) => entries.map(({ key }) => key[1]);
 
@@ -79,6 +80,70 @@ onEach("brief lists", (fresh) => {
     });
   }
 
+  const END = new Date(Date.now() + 3_600_000);
+  const row = (n, parts) => (entries) => {
+    assert.deepEqual(Object.keys(entries[n]).sort(), [...parts, "key", "versionstamp"].sort());
+    return idsOf(entries);
+  };
+  const list = (options) => (kv) => kv.list(USERS, options).toArray();
+  const ordered = (options) => async (kv) => idsOf(await list(options)(kv));
+  const reads = [
+    ["keys", async (kv) => row(1, [])(await list({ keysOnly: true, limit: 2 })(kv)), true, [0, 1]],
+    [
+      "expiries, backwards",
+      async (kv) => {
+        const options = { withExpiry: true, limit: 2, reverse: true };
+        return row(1, ["value", "expireAt"])(await list(options)(kv));
+      },
+      true,
+      [399, 398],
+    ],
+    ["a depth", async (kv) => idsOf(await list({ depth: 1, limit: 2 })(kv)), true, [0, 1]],
+    ["all keys", async (kv) => (await list({ keysOnly: true })(kv)).length, false, COUNT],
+    ["an order", ordered({ orderBy: { nth: "desc" }, limit: 3 }), true, [399, 398, 397]],
+    [
+      "an order of what a filter selects",
+      ordered({ where: { nth: { $gte: 10 }, half: 0 }, orderBy: "nth", limit: 3 }),
+      true,
+      [10, 12, 14],
+    ],
+    ["the largest page in an order", ordered({ orderBy: "nth", limit: 32 }), true, upTo(32)],
+    ["several pages in an order", ordered({ orderBy: "nth", limit: 100 }), false, upTo(100)],
+    [
+      "few in an order",
+      ordered({ where: { nth: { $gte: 10 }, half: 2 }, orderBy: "nth" }),
+      false,
+      [],
+    ],
+    ["an order that an index has", ordered({ orderBy: "nth", sort: true, limit: 2 }), true, [0, 1]],
+    ["sorted in memory", ordered({ orderBy: "no", sort: true, limit: 2 }), false, [0, 1]],
+    ["an expiry", async (kv) => (await kv.ttl(["e"])).expireAt, true, END],
+    ["no expiry", (kv) => kv.ttl(["u", 1]), true, null],
+    ["no entry", (kv) => kv.ttl(["u", -1]), true, null],
+    ["an entry", async (kv) => (await kv.get(["e"], { withExpiry: true })).expireAt, true, END],
+    [
+      "an entry that is not there",
+      async (kv) => Object.values(await kv.get(["no"], { withExpiry: true })),
+      true,
+      [["no"], null, null, null],
+    ],
+    ["few are counted", (kv) => kv.count({ end: ["u", 128], start: ["u", 0] }), true, 128],
+    ["more are counted", (kv) => kv.count({ end: ["u", 129], start: ["u", 0] }), false, 129],
+    ["what a filter selects", (kv) => kv.count(USERS, { where: { nth: { $lt: 9 } } }), true, 9],
+    ["what no index has", (kv) => kv.count(USERS, { where: { no: 1 } }), false, 0],
+  ];
+  for (const [name, read, isBrief, expected] of reads) {
+    test(`${name}: ${isBrief ? "in its turn" : "by another thread"}`, async () => {
+      const kv = await filled(fresh);
+      await kv.set(["e"], 1, { expireAt: END });
+      const found = await answered(() => read(kv));
+      assert.deepEqual(found.result, expected);
+      assert.equal(found.isBrief, isBrief);
+      await spendTurn(kv);
+      assert.deepEqual(await read(kv), expected);
+    });
+  }
+
   test("a page within the bound is brief, one above it is not, and a list goes over both", async () => {
     const kv = await filled(fresh);
     const list = (limit) => () =>
@@ -114,6 +179,28 @@ onEach("brief lists", (fresh) => {
       assert.deepEqual(idsOf(found.result), ids);
       assert.equal(found.isBrief, group === "few");
     }
+  });
+
+  test("a list of expiries goes on behind the bound of bytes", async () => {
+    const kv = await fresh();
+    for (let i = 0; i < 9; i++) await kv.set(["u", i], "x".repeat(60 * 1024));
+    for (const [reverse, ids] of [
+      [false, upTo(9)],
+      [true, upTo(9).reverse()],
+    ]) {
+      const list = () => kv.list(USERS, { withExpiry: true, reverse }).toArray();
+      const { result, isBrief } = await answered(list);
+      assert.deepEqual([idsOf(result), isBrief], [ids, true]);
+    }
+  });
+
+  test("a list of a depth skips more than a brief step visits", async () => {
+    const kv = await fresh();
+    const all = kv.atomic().set(["u", ENTRIES_MAX + 1], 1);
+    for (let i = 0; i <= ENTRIES_MAX; i++) all.set(["u", i, "below"], i);
+    await all.commit();
+    const found = await answered(() => kv.list(USERS, { depth: 1, limit: 1 }).toArray());
+    assert.deepEqual([idsOf(found.result), found.isBrief], [[ENTRIES_MAX + 1], false]);
   });
 
   test("a filter within the bound of bytes is brief, a larger one is not", async () => {

@@ -4,6 +4,9 @@
 /** Waiting times before the retries of a message of Deno's queue. */
 export const BACKOFF_DEFAULT_MS: readonly number[] = [100, 1000, 5000, 30000, 60000];
 
+/** Entries that a page reads without another thread, those of value indexes among them. */
+export const BRIEF_SCAN_ENTRIES_MAX = 128;
+
 /** The default of `busyTimeout`. */
 export const BUSY_TIMEOUT_MS_DEFAULT = 5000;
 

@@ -185,7 +185,7 @@ export function attach(
 ): number;
 export function rescratch(attachment: number, scratch: Uint8Array): void;
 export function get(lane: number, keyLen: number): number;
-export function scan(lane: number, requestLen: number): number;
+export function step(lane: number, requestLen: number, command: number): number;
 export function ref(attachment: number): void;
 export function unref(attachment: number): void;
 export function limits(set?: string): Record<string, number>;

@@ -2,16 +2,15 @@
 
 import { shown } from "../arguments/check.js";
 import { decodeCursor, encodeCursor } from "../codec/cursor.js";
-import { Writer } from "../codec/writer.js";
+import type { Writer } from "../codec/writer.js";
 import { invalid } from "../model/errors.js";
 import { SORT_ENTRIES_MAX } from "../model/limits.js";
-import { CALL_ORDERED_LIST, STEP_DONE, STEP_INDEXED } from "../native/contract.js";
+import { CALL_ORDERED_LIST } from "../native/contract.js";
 import { putSized, readU32 } from "../native/frame.js";
-import { call } from "../session/call.js";
 import type { Session } from "../session/session.js";
 import type { KvIndexPath } from "../model/types.js";
 import type { Bounds } from "./range.js";
-import { type ScanOptions, putScan } from "./list-options.js";
+import type { ScanOptions } from "./list-options.js";
 import { STEP_HEAD_BYTES, Scan, type ScanStep } from "./scan.js";
 
 /** Flags of an ordered list. */
@@ -101,23 +100,16 @@ export class OrderedScan extends Scan {
     }
   }
 
-  /** Its steps are those of another command. */
-  override get mayBeBrief(): boolean {
-    return false;
+  protected override putRequest(frame: Writer, bounds: Bounds, limit: number): void {
+    putOrder(frame, this.#order, this.#after);
+    super.putRequest(frame, bounds, limit);
   }
 
-  override async step(bounds: Bounds, limit: number): Promise<ScanStep> {
-    const frame = new Writer(256);
-    putOrder(frame, this.#order, this.#after);
-    putScan(frame, bounds, this.options, this.reverse, limit, this.now);
-    const page = await call(this.session, this.command, frame, this.signal);
-    this.keepNow(page);
-    const next = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
-    const done = (page[0] & STEP_DONE) !== 0;
-    if (!done) this.#after = Buffer.from(page.subarray(STEP_HEAD_BYTES, next));
-    const rows = readU32(page, next);
-    const indexed = (page[0] & STEP_INDEXED) !== 0;
-    return { page, at: next + 4, rows, done, from: bounds.start, indexed };
+  /** Its bound is the position of the next page; those of the keys stay. */
+  protected override stepOf(page: Buffer, bounds: Bounds): ScanStep {
+    const step = super.stepOf(page, { ...bounds });
+    if (!step.done) this.#after = Buffer.from(page.subarray(STEP_HEAD_BYTES, step.at - 4));
+    return { ...step, from: bounds.start };
   }
 
   /** A sorted page reads the whole range, so it is as large as it may be. */

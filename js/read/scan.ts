@@ -1,5 +1,5 @@
 // Duty: scans: lists that select entries in Rust, or need more or fewer parts of them than a plain
-// list; step by step, those with `where` on this thread while their steps are brief, all others on the asynchronous lane.
+// list; step by step, on this thread while their steps are brief, all others on the asynchronous lane.
 
 import { call } from "../session/call.js";
 import { decodeValue } from "../codec/value/decode.js";
@@ -47,10 +47,11 @@ export class Scan {
   readonly options: ScanOptions;
   /** Called with each step before its rows are yielded. */
   began: ((step: ScanStep) => void) | null = null;
-  protected readonly session: Session;
-  protected readonly reverse: boolean;
-  protected readonly signal: AbortSignal | undefined;
-  protected readonly command: number;
+  readonly #session: Session;
+  readonly #reverse: boolean;
+  readonly #signal: AbortSignal | undefined;
+  readonly #kind: number;
+  readonly #freshness: number;
   /** The time of `$now`, from the first step on; NaN before. */
   #now = Number.NaN;
   /** False once a step needed more than a brief one reads. */
@@ -64,21 +65,18 @@ export class Scan {
     freshness = 0,
     command = CALL_SCAN,
   ) {
-    const consistency = freshness === 0 ? "strong" : "eventual";
-    this.command = session.readCommand(command, consistency);
-    this.session = session;
-    this.signal = signal;
+    this.#kind = command;
+    this.#freshness = freshness;
+    this.#session = session;
+    this.#signal = signal;
     this.options = options;
-    this.reverse = reverse;
-    this.#mayBeBrief = options.where !== null && (!options.passed || options.indexed);
+    this.#reverse = reverse;
+    // One that shows what `where` does not select reads the whole range.
+    this.#mayBeBrief = options.where === null || !options.passed || options.indexed;
   }
 
   get now(): number {
     return this.#now;
-  }
-
-  protected keepNow(page: Buffer): void {
-    this.#now = page.readDoubleLE(1);
   }
 
   /** The rows to ask for, when a page would have so many. */
@@ -101,17 +99,17 @@ export class Scan {
    * caller.
    */
   stepNow(bounds: Bounds, limit: number): ScanStep | null {
-    if (!this.#mayBeBrief || this.signal?.aborted) return null;
-    const { session } = this;
+    if (!this.#mayBeBrief || this.#signal?.aborted) return null;
+    const session = this.#session;
     const writer = session.port.begin();
-    putScan(writer, bounds, this.options, this.reverse, limit, this.#now);
+    this.putRequest(writer, bounds, limit);
     const { buf, pos } = writer;
     if (!session.port.fits) return null;
     session.hold(1);
-    const answer = session.port.native.scan(session.lane, pos);
+    const answer = session.port.native.step(session.lane, pos, this.#kind);
     if (answer >= 0) {
       // The scratch is that of the next request.
-      const step = this.#stepOf(copyOf(buf, pos, pos + answer), bounds);
+      const step = this.stepOf(copyOf(buf, pos, pos + answer), bounds);
       session.hold(step.rows);
       return step;
     }
@@ -123,18 +121,24 @@ export class Scan {
   /** Reads up to `limit` rows, and moves the bound behind the rows that were visited. */
   async step(bounds: Bounds, limit: number): Promise<ScanStep> {
     const frame = new Writer(256);
-    putScan(frame, bounds, this.options, this.reverse, limit, this.#now);
-    return this.#stepOf(await call(this.session, this.command, frame, this.signal), bounds);
+    this.putRequest(frame, bounds, limit);
+    const consistency = this.#freshness === 0 ? "strong" : "eventual";
+    const command = this.#session.readCommand(this.#kind, consistency);
+    return this.stepOf(await call(this.#session, command, frame, this.#signal), bounds);
   }
 
-  #stepOf(page: Buffer, bounds: Bounds): ScanStep {
-    this.keepNow(page);
+  protected putRequest(frame: Writer, bounds: Bounds, limit: number): void {
+    putScan(frame, bounds, this.options, this.#reverse, limit, this.#now);
+  }
+
+  protected stepOf(page: Buffer, bounds: Bounds): ScanStep {
+    this.#now = page.readDoubleLE(1);
     const boundEnd = STEP_HEAD_BYTES + readU32(page, STEP_HEAD_BYTES - 4);
     const done = (page[0] & STEP_DONE) !== 0;
-    const from = this.reverse ? bounds.end : bounds.start;
+    const from = this.#reverse ? bounds.end : bounds.start;
     if (!done) {
       const bound = Buffer.from(page.subarray(STEP_HEAD_BYTES, boundEnd));
-      if (this.reverse) bounds.end = bound;
+      if (this.#reverse) bounds.end = bound;
       else bounds.start = bound;
     }
     const indexed = (page[0] & STEP_INDEXED) !== 0;

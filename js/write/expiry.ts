@@ -15,10 +15,14 @@ import { CALL_TTL } from "../native/contract.js";
 import { putPatches } from "../records/patches.js";
 import { putSetExpiry, putTtl } from "../records/records.js";
 import { MUTATIONS } from "./segment.js";
+import { entryNow } from "../read/entries.js";
+import { WHOLE } from "../read/list-options.js";
 import type { Session } from "../session/session.js";
 import { WriteBatch } from "../session/write-batch.js";
 import type { KvCommitRefusal, KvCommitResult, KvKey } from "../model/types.js";
 import { late } from "./writes.js";
+
+const ONLY_EXPIRY = { ...WHOLE, keysOnly: true, withExpiry: true };
 
 /** First byte of the answer for an entry with an expiry, which follows. */
 const ENDS = 2;
@@ -33,6 +37,8 @@ export async function ttl(session: Session, key: KvKey): Promise<{ expireAt: Dat
   session.requireOpen();
   const before = session.order.beforeKey(frame.buf, 0, frame.pos);
   if (before !== null) await before;
+  const entry = entryNow(session, CALL_TTL, frame.buf.subarray(0, frame.pos), ONLY_EXPIRY);
+  if (entry !== undefined) return entry?.expireAt ? { expireAt: entry.expireAt } : null;
   const answer = await call(session, session.readCommand(CALL_TTL), frame);
   return answer[0] === ENDS ? { expireAt: new Date(answer.readDoubleLE(1)) } : null;
 }

@@ -1,4 +1,4 @@
-//! The point read and the brief step of a scan, as plain functions.
+//! The point read and the brief steps of lists, as plain functions.
 //!
 //! A method of a class checks the type tag of its object and a borrow flag, together a tenth of an
 //! `await kv.get()`. These exports take the lane by number instead, and are registered by hand.
@@ -15,11 +15,11 @@ use super::lane::{self, Code};
 use super::scratch::{self, check};
 use crate::model::Error;
 
-/// Adds `get(lane, keyLen)` and `scan(lane, requestLen)` to the exports.
+/// Adds `get(lane, keyLen)` and `step(lane, requestLen, command)` to the exports.
 #[napi(module_exports)]
 pub fn exports(exports: Object, env: Env) -> Result<()> {
     export(&exports, &env, c"get", read::<GET>)?;
-    export(&exports, &env, c"scan", read::<SCAN>)
+    export(&exports, &env, c"step", read::<STEP>)
 }
 
 /// A function of Node-API.
@@ -43,32 +43,35 @@ fn export(exports: &Object, env: &Env, name: &CStr, called: Function) -> Result<
 }
 
 const GET: bool = false;
-const SCAN: bool = true;
+const STEP: bool = true;
 
-/// Reads the entry of the key in the scratch, or does the step of the scan there, and writes it behind the request. The
-/// arguments are the number of the lane and the length of the request.
-unsafe extern "C" fn read<const IS_SCAN: bool>(
+/// Reads the entry of the key in the scratch, or does the step of the command there, and writes it behind the request. The
+/// arguments are the number of the lane, the length of the request, and for a step the command.
+unsafe extern "C" fn read<const IS_STEP: bool>(
     env: sys::napi_env,
     info: sys::napi_callback_info,
 ) -> sys::napi_value {
-    let mut arguments = [ptr::null_mut(); 2];
+    let mut arguments = [ptr::null_mut(); 3];
     let mut count = arguments.len();
-    let (mut number, mut request_len) = (u32::MAX, 0);
+    let (mut number, mut request_len, mut command) = (u32::MAX, 0, 0);
     let mut answer = ptr::null_mut();
     // SAFETY: called by Node-API with a live environment; every out pointer is valid. For a missing
     // or wrong argument its number stays that of no lane.
     unsafe {
-        let [lane_value, len_value] = {
+        let [lane_value, len_value, command_value] = {
             let (this, data) = (ptr::null_mut(), ptr::null_mut());
             sys::napi_get_cb_info(env, info, &mut count, arguments.as_mut_ptr(), this, data);
             arguments
         };
         sys::napi_get_value_uint32(env, lane_value, &mut number);
         sys::napi_get_value_uint32(env, len_value, &mut request_len);
+        if IS_STEP {
+            sys::napi_get_value_uint32(env, command_value, &mut command);
+        }
     }
     let read = catch_unwind(AssertUnwindSafe(|| {
-        lane::with(number as usize, |lane| match IS_SCAN {
-            true => lane.scan(request_len as usize),
+        lane::with(number as usize, |lane| match IS_STEP {
+            true => lane.step(request_len as usize, command),
             false => lane.get(request_len as usize),
         })
     }));

@@ -8,16 +8,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::scratch::{self, Scratch};
 use super::snapshot_timeout::TimedReader;
-use crate::call::{brief_scan, too_large};
+use crate::call::{brief_ordered, brief_scan, operation, too_large};
+use crate::codec::Malformed;
 use crate::database::Gate;
 use crate::engine::{Reader, Snapshot};
-use crate::metrics::{LocalCounters, Metrics, Subject};
+use crate::metrics::{LocalCounters, Metrics, Operation, Subject};
 use crate::model::{
     ANSWER_BYTES_MAX, Env, Error, Key, Kind, Range, Result, SYNC_READ_RETRY_MS, TURN_BUDGET_US,
 };
 use crate::open::SetClock;
+use crate::protocol::Command;
 use crate::protocol::frame::{
-    Answer, Fill, Out, ScanRequest, next_key, parse_ranges, parse_scan, put_point,
+    Answer, Fill, Out, ScanRequest, next_key, parse_ordered, parse_ranges, parse_scan, put_point,
 };
 use crate::protocol::numbers::code;
 use crate::protocol::numbers::length::POINT_HEAD_BYTES;
@@ -129,10 +131,10 @@ impl TurnReader {
         self.clock.as_ref().map_or_else(of_machine, |clock| clock.now_ms())
     }
 
-    /// Reads `count` keys, or a page of a list, at the time that `job` gets. `about` is called for a slow read.
+    /// Reads so many keys, or one page, at the time that `job` gets. `about` is called for a slow read.
     fn read(
         &mut self,
-        (count, is_list): (usize, bool),
+        counted: (Operation, u64),
         about: impl FnOnce() -> Subject,
         job: &mut dyn FnMut(&mut dyn Snapshot, i64) -> Result<i32>,
     ) -> i32 {
@@ -148,14 +150,14 @@ impl TurnReader {
                 // JavaScript repeats a read whose answer does not fit; only the repetition is
                 // counted.
                 if answer >= Code::Miss as i32 {
-                    self.counters.end((is_list, count as u64), true, since, about);
+                    self.counters.end(counted, true, since, about);
                 }
                 answer
             }
             // JavaScript repeats it in the asynchronous lane, which waits.
             Err(error) if error.kind() == Kind::Unavailable => Code::WouldBlock as i32,
             Err(error) => {
-                self.counters.end((is_list, count as u64), false, since, about);
+                self.counters.end(counted, false, since, about);
                 scratch::keep_error(&error);
                 Code::Error as i32
             }
@@ -211,7 +213,7 @@ impl Lane {
                 return Code::NotHere as i32;
             }
             let mut out = Fill::new(room);
-            turn.read((1, false), || Subject::key(key), &mut |snapshot, _| {
+            turn.read((Operation::Get, 1), || Subject::key(key), &mut |snapshot, _| {
                 let mut fits = true;
                 let found = snapshot.get(key, &mut |row| {
                     fits = out.has_room(POINT_HEAD_BYTES + row.value.len());
@@ -235,7 +237,7 @@ impl Lane {
                 return Code::NotHere as i32;
             }
             let mut out = Fill::new(room);
-            turn.read((count, false), || first_of(request), &mut |snapshot, _| {
+            turn.read((Operation::Get, count as u64), || first_of(request), &mut |snapshot, _| {
                 points(snapshot, (request, count), &mut out)
             })
         };
@@ -264,7 +266,7 @@ impl Lane {
             }
         };
         let about = || keys.first().map_or(Subject::NONE, |key| Subject::key(key.as_bytes()));
-        self.turn.counters.end((false, keys.len() as u64), read.is_ok(), since, about);
+        self.turn.counters.end((Operation::Get, keys.len() as u64), read.is_ok(), since, about);
         read
     }
 
@@ -279,43 +281,70 @@ impl Lane {
             return Code::NotHere as i32;
         }
         let mut out = Fill::new(out);
-        self.turn.read((1, true), || Subject::range(range), &mut |snapshot, _| {
+        self.turn.read((Operation::List, 1), || Subject::range(range), &mut |snapshot, _| {
             let none_fit = answer_range(snapshot, range, &mut out)?;
             Ok(if none_fit { Code::TooLarge as i32 } else { length(out.len()) })
         })
     }
 
-    /// Does a step of the scan request in the scratch, and writes its answer behind the request, if the step is brief.
-    pub(super) fn scan(&mut self, request_len: usize) -> i32 {
+    /// Does one step of the command in the scratch that reads a range, and writes its answer behind the request, if the
+    /// step is brief. A range of one key has the answers of `TTL` and `ENTRIES`, and a range with the number of its
+    /// entries that of `COUNT`.
+    pub(super) fn step(&mut self, request_len: usize, command: u32) -> i32 {
+        let command = Command::from_number(command);
+        match command.map(|command| (command, operation(command))) {
+            Some((Command::OrderedList, Some(counted))) => self.brief(
+                (request_len, counted),
+                parse_ordered,
+                |list| &list.scan,
+                |list, on, now_ms, out| brief_ordered(list, on, now_ms, out),
+            ),
+            Some((_, Some(counted))) => self.brief(
+                (request_len, counted),
+                parse_scan,
+                |scan| scan,
+                |scan, on, now_ms, out| brief_scan(scan, on, now_ms, out),
+            ),
+            _ => misuse(),
+        }
+    }
+
+    fn brief<R>(
+        &mut self,
+        (request_len, counted): (usize, Operation),
+        parse: impl Fn(&[u8]) -> Result<R, Malformed>,
+        scan_of: impl Fn(&R) -> &ScanRequest,
+        step: impl Fn(&mut R, &mut dyn Snapshot, i64, &mut Fill<'_>) -> Result<Option<bool>>,
+    ) -> i32 {
         let Self { scratch, turn, gate } = self;
-        let scan = |request: &[u8], room: &mut [u8]| {
-            let Ok(mut scan) = parse_scan(request) else { return misuse() };
+        let read = |request: &[u8], room: &mut [u8]| {
+            let Ok(mut parsed) = parse(request) else { return misuse() };
+            let scan = scan_of(&parsed);
             let (start, end) = (scan.start.as_bytes(), scan.end.as_bytes());
             if gate.as_ref().is_some_and(|gate| !gate.admits_range(start, end)) {
                 return Code::NotHere as i32;
             }
+            let about = || {
+                let span =
+                    |scan: &ScanRequest| Subject::span(scan.start.as_bytes(), scan.end.as_bytes());
+                parse(request).map_or(Subject::NONE, |parsed| span(scan_of(&parsed)))
+            };
             let mut out = Fill::new(room);
-            turn.read((1, true), || span_of(request), &mut |snapshot, now_ms| {
-                Ok(match brief_scan(&mut scan, snapshot, now_ms, &mut out)? {
+            turn.read((counted, 1), about, &mut |snapshot, now_ms| {
+                Ok(match step(&mut parsed, snapshot, now_ms, &mut out)? {
                     None => Code::NotHere as i32,
                     Some(false) => Code::TooLarge as i32,
                     Some(true) => length(out.len()),
                 })
             })
         };
-        scratch.lend(request_len, scan).unwrap_or_else(misuse)
+        scratch.lend(request_len, read).unwrap_or_else(misuse)
     }
 }
 
 /// What a request of keys is about: its first key.
 fn first_of(request: &[u8]) -> Subject {
     next_key(request).map_or(Subject::NONE, |(key, _)| Subject::key(key))
-}
-
-/// What the request of a scan is about: its range.
-fn span_of(request: &[u8]) -> Subject {
-    let span = |scan: ScanRequest| Subject::span(scan.start.as_bytes(), scan.end.as_bytes());
-    parse_scan(request).map_or(Subject::NONE, span)
 }
 
 /// Whether a replica may answer all keys of a request.

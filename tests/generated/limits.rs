@@ -136,6 +136,7 @@ const SHARED_HEAD: &str = "\
 
 shared! {
     "Waiting times before the retries of a message of Deno's queue." BACKOFF_DEFAULT_MS;
+    "Entries that a page reads without another thread, those of value indexes among them." BRIEF_SCAN_ENTRIES_MAX;
     "The default of `busyTimeout`." BUSY_TIMEOUT_MS_DEFAULT;
     "The largest `cacheSize`." CACHE_BYTES_MAX;
     "The smallest `cacheSize`." CACHE_BYTES_MIN;

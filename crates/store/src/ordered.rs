@@ -1,5 +1,6 @@
 //! Lists in the order of values: by an index, or sorted in memory.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +14,9 @@ use openkv_core::index::{
     position_mark,
 };
 use openkv_core::model::{
-    Encoding, Error, Key, LONG_STEP_MS, Needs, OrderPath, Result, Row, SCAN_STEP_BYTES_MAX,
-    SORT_BYTES_MAX, SORT_ENTRIES_MAX, Seen, VALUE_INDEX_STEP_ENTRIES_MAX, ValueIndexState,
-    Versionstamp,
+    BRIEF_SCAN_BYTES_MAX, BRIEF_SCAN_ENTRIES_MAX, Encoding, Error, Key, LONG_STEP_MS, Needs,
+    OrderPath, Result, Row, SCAN_STEP_BYTES_MAX, SORT_BYTES_MAX, SORT_ENTRIES_MAX, Seen,
+    TURN_BUDGET_US, VALUE_INDEX_STEP_ENTRIES_MAX, ValueIndexState, Versionstamp,
 };
 use openkv_engines::Snapshot;
 
@@ -146,6 +147,19 @@ enum Chosen {
     Entry(OwnedEntry),
 }
 
+/// Where a page ends.
+struct PageBounds<'b> {
+    /// Entries.
+    limit: usize,
+    /// Entries of the index that are read.
+    index_entries: usize,
+    /// Bytes, after which it ends.
+    bytes: usize,
+    until: Instant,
+    /// Whether a filter goes on in one value.
+    check: &'b dyn Fn() -> Result<()>,
+}
+
 /// Most entries of a page whose values are fetched together.
 const FETCHED_TOGETHER_MAX: usize = 64;
 
@@ -163,7 +177,14 @@ impl OrderedScan {
             let indexes = snapshot.value_indexes()?;
             match self.plan(&indexes, &order) {
                 Some(plan) => {
-                    return self.page(snapshot, &indexes, &plan, limit, patience).map(Some);
+                    let bounds = PageBounds {
+                        limit,
+                        index_entries: VALUE_INDEX_STEP_ENTRIES_MAX,
+                        bytes: SCAN_STEP_BYTES_MAX,
+                        until: Instant::now() + Duration::from_millis(LONG_STEP_MS),
+                        check: &|| patience.check(),
+                    };
+                    return self.page(snapshot, &indexes, &plan, &bounds).map(Some);
                 }
                 None if !self.sort => return Err(self.no_index(&indexes)),
                 None => {}
@@ -171,6 +192,36 @@ impl OrderedScan {
         }
         let sorted = sorted.get_or_insert_with(|| Sorted::of(self, limit));
         sorted.step(self, &order, snapshot, patience)
+    }
+
+    /// A page for the thread of a caller that must not wait: all of `limit` entries, or all that there are. `None` if that
+    /// takes more than such a page may, or if no index has the order.
+    pub(super) fn brief_page(
+        &self,
+        snapshot: &mut dyn Snapshot,
+        limit: usize,
+    ) -> Result<Option<OrderedPage>> {
+        let indexes = snapshot.value_indexes()?;
+        // One half are those of the index.
+        let index_entries = BRIEF_SCAN_ENTRIES_MAX / 2;
+        let Some(plan) = self.plan(&indexes, &parse_paths(&self.order)?) else { return Ok(None) };
+        if limit > index_entries || plan.ranges.len() > index_entries {
+            return Ok(None);
+        }
+        let is_long = Cell::new(false);
+        let check = || {
+            is_long.set(true);
+            Err(Error::closed())
+        };
+        let until = Instant::now() + Duration::from_micros(TURN_BUDGET_US);
+        let bytes = BRIEF_SCAN_BYTES_MAX;
+        let bounds = PageBounds { limit, index_entries, bytes, until, check: &check };
+        let page = self.page(snapshot, &indexes, &plan, &bounds);
+        if is_long.get() {
+            return Ok(None);
+        }
+        let page = page?;
+        Ok(Some(page).filter(|page| page.entries.len() == limit || page.next.is_none()))
     }
 
     /// The index that has the order.
@@ -220,23 +271,21 @@ impl OrderedScan {
         snapshot: &mut dyn Snapshot,
         indexes: &[ValueIndex],
         plan: &OrderPlan,
-        limit: usize,
-        patience: &Patience,
+        bounds: &PageBounds<'_>,
     ) -> Result<OrderedPage> {
         let mark = position_mark(indexes.get(plan.index));
         let mut after = self.position(&mark)?.map(<[u8]>::to_vec);
         let range = (self.scan.start.as_slice(), self.scan.end.as_slice());
-        let until = Instant::now() + Duration::from_millis(LONG_STEP_MS);
         let way = OrderWay::Indexed { reverse: plan.reverse };
         let mut page = OrderedPage { way, ..OrderedPage::default() };
         let mut bytes = 0;
         let is_over = |page: &OrderedPage, bytes| {
-            let late = || page.next.is_some() && Instant::now() >= until;
-            page.entries.len() == limit || bytes >= SCAN_STEP_BYTES_MAX || late()
+            let late = || page.next.is_some() && Instant::now() >= bounds.until;
+            page.entries.len() == bounds.limit || bytes >= bounds.bytes || late()
         };
         // Entries of each range.
         let most = |left: usize| left / plan.ranges.len().max(1);
-        let mut look = limit.min(most(VALUE_INDEX_STEP_ENTRIES_MAX)).max(1);
+        let mut look = bounds.limit.min(most(bounds.index_entries)).max(1);
         loop {
             let mut walk =
                 |id, range: (&[u8], &[u8]), reverse, visit: &mut dyn FnMut(&[u8]) -> bool| {
@@ -257,7 +306,7 @@ impl OrderedScan {
                     snapshot.prefetch(Needs { keys: &keys, ranges: &[] })?;
                 }
                 let position = [mark.as_slice(), position].concat();
-                match self.chosen(snapshot, key, &position, patience)? {
+                match self.chosen(snapshot, key, &position, bounds)? {
                     Chosen::Absent => {}
                     Chosen::Passed => page.read.entries += 1,
                     Chosen::Entry(entry) => {
@@ -271,7 +320,7 @@ impl OrderedScan {
             }
             page.next = next.as_ref().map(|next| [mark.as_slice(), next].concat());
             let read = usize::try_from(page.read.index_entries).unwrap_or(usize::MAX);
-            let left = most(VALUE_INDEX_STEP_ENTRIES_MAX.saturating_sub(read));
+            let left = most(bounds.index_entries.saturating_sub(read));
             // Looks that become shorter would cost more trips than they have entries.
             if next.is_none() || is_over(&page, bytes) || left < look {
                 return Ok(page);
@@ -286,25 +335,24 @@ impl OrderedScan {
         snapshot: &mut dyn Snapshot,
         key: &[u8],
         position: &[u8],
-        patience: &Patience,
+        bounds: &PageBounds<'_>,
     ) -> Result<Chosen> {
         let mut found = Ok(Chosen::Absent);
         snapshot.entry(key, &mut |seen| {
-            found =
-                self.matches(&seen, patience).map(|matches| match matches || self.scan.passed {
-                    true => Chosen::Entry(OwnedEntry::of(&seen, position.to_vec(), !matches)),
-                    false => Chosen::Passed,
-                });
+            found = self.matches(&seen, bounds).map(|matches| match matches || self.scan.passed {
+                true => Chosen::Entry(OwnedEntry::of(&seen, position.to_vec(), !matches)),
+                false => Chosen::Passed,
+            });
         })?;
         found
     }
 
-    fn matches(&self, seen: &Seen<'_>, patience: &Patience) -> Result<bool> {
-        let goes_on = |_| patience.lasts();
+    fn matches(&self, seen: &Seen<'_>, bounds: &PageBounds<'_>) -> Result<bool> {
+        let goes_on = |_| (bounds.check)().is_ok();
         let Some(filter) = &self.scan.filter else { return Ok(true) };
         match Filter::matches_while(filter, seen.row.encoding, seen.row.value, &goes_on) {
             Ok(Some(matches)) => Ok(matches),
-            Ok(None) => Err(patience.check().err().unwrap_or_else(Error::closed)),
+            Ok(None) => Err((bounds.check)().err().unwrap_or_else(Error::closed)),
             Err(error) => {
                 Err(Error::corrupt(format!("a value could not be compared with where: {error}")))
             }

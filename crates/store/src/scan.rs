@@ -225,9 +225,10 @@ impl Scan {
         self.visit(snapshot, indexed, &bounds, show)
     }
 
-    /// As [`Self::step`], for the thread of a caller that must not wait: visits all of `limit` entries, or all that
-    /// there are. `None` if none of the value indexes of the snapshot has them, or not within the bounds of such a step:
-    /// what was visited does not count.
+    /// As [`Self::step`], for the thread of a caller that must not wait. With a filter it visits all of `limit` entries, or
+    /// all that there are; without one it may end before, but not without an entry. `None` if that takes more than such a
+    /// step may, or if none of the value indexes of the snapshot has what the filter selects: what was visited does not
+    /// count.
     pub(super) fn brief_step(
         &mut self,
         indexes: &[ValueIndex],
@@ -242,6 +243,14 @@ impl Scan {
             is_long.set(true);
             Err(Error::closed())
         };
+        if self.filter.is_none() {
+            let (rows, bytes) = (BRIEF_SCAN_ENTRIES_MAX, BRIEF_SCAN_BYTES_MAX);
+            let bounds = StepBounds { limit, rows, bytes, until, check: &check };
+            // A step of fewer entries than were asked for costs more than one on another thread.
+            let fits = limit <= BRIEF_SCAN_ENTRIES_MAX;
+            let done = fits.then(|| self.visit(snapshot, None, &bounds, show)).transpose()?;
+            return Ok(done.filter(|done| *done || self.read.matching > 0));
+        }
         let mut keys = limit;
         loop {
             let left = self.read.leaves(BRIEF_SCAN_ENTRIES_MAX);

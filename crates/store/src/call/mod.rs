@@ -43,7 +43,7 @@ pub use reply::{Fault, Reply};
 pub use scan::brief_scan;
 pub use search::Paging;
 pub use validate_untrusted::validate_untrusted;
-pub use value_index::has_order;
+pub use value_index::{brief_ordered, has_order};
 
 /// The context of a call.
 pub struct Call {
@@ -106,7 +106,7 @@ macro_rules! dispatch {
         }
 
         /// The metric of a command, if it has one.
-        fn operation(command: Command) -> Option<Operation> {
+        pub fn operation(command: Command) -> Option<Operation> {
             match command { $(Command::$name => metric!($($metric)?),)* }
         }
     };

@@ -24,7 +24,7 @@ fn parsed(frame: &[u8], call: &Call) -> Result<Parsed, Fault> {
             (Some(Filter::parse(&filter, now_ms)?), None)
         }
         PreviewRequest::List(list) => {
-            let (list, ..) = value_index::parsed_list(list, &call.store)?;
+            let (list, ..) = value_index::parsed_list(list, call.store.now_ms())?;
             (list.scan.filter.clone(), Some(list))
         }
     };

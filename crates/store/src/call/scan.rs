@@ -1,6 +1,8 @@
 //! Scans with a filter, a depth, expiry times or without values; counts; entries with their expiry; when
 //! an entry expires.
 
+use std::sync::Arc;
+
 use super::answering::Answering;
 use super::{Call, Fault};
 use crate::metrics::Subject;
@@ -62,9 +64,9 @@ pub(super) fn put(rows: &mut Vec<u8>, request: &ScanRequest, seen: &Seen<'_>, ch
 /// Bytes of the rows of most answers of [`brief_scan`], so that their memory does not grow while they are written.
 const ROWS_BYTES: usize = 512;
 
-/// One step on the thread of a caller, at a time: writes its answer; `Some(false)` if it does not fit. `None` if no value
-/// index has it, or not within [`BRIEF_SCAN_ENTRIES_MAX`](openkv_core::model::BRIEF_SCAN_ENTRIES_MAX), or if its filter
-/// has more than [`BRIEF_SCAN_FILTER_BYTES_MAX`].
+/// One step on the thread of a caller, at a time: writes its answer; `Some(false)` if it does not fit. `None` if it takes
+/// more than [`BRIEF_SCAN_ENTRIES_MAX`](openkv_core::model::BRIEF_SCAN_ENTRIES_MAX), if no value index has what its filter
+/// selects, or if that has more than [`BRIEF_SCAN_FILTER_BYTES_MAX`].
 ///
 /// # Errors
 /// `Invalid` for the filter; those of the step.
@@ -74,9 +76,11 @@ pub fn brief_scan(
     now_ms: i64,
     out: &mut impl Out,
 ) -> Result<Option<bool>> {
-    let indexes = snapshot.value_indexes()?;
-    let is_short = |filter: &Vec<u8>| filter.len() <= BRIEF_SCAN_FILTER_BYTES_MAX;
-    if indexes.is_empty() || !request.filter.as_ref().is_some_and(is_short) {
+    let indexes = match &request.filter {
+        None => Arc::default(),
+        Some(_) => snapshot.value_indexes()?,
+    };
+    if !has_short_filter(request) || (request.filter.is_some() && indexes.is_empty()) {
         return Ok(None);
     }
     let now_ms = request.now_ms.unwrap_or(now_ms);
@@ -88,6 +92,11 @@ pub fn brief_scan(
     })?;
     let bound = if scan.reverse { &scan.end } else { &scan.start };
     Ok(done.map(|done| put_scan_answer(out, flags_of(&scan, done), now_ms, bound, (count, &rows))))
+}
+
+/// Whether the filter is short enough for a read on the thread of a caller.
+pub(super) fn has_short_filter(request: &ScanRequest) -> bool {
+    request.filter.as_ref().is_none_or(|filter| filter.len() <= BRIEF_SCAN_FILTER_BYTES_MAX)
 }
 
 /// Frame: a scan without limit. Answer: f64 the number of entries.

@@ -1,15 +1,16 @@
 //! Value indexes: made, listed, read in their order; explanations of lists.
 
 use super::answering::Answering;
-use super::scan::put;
+use super::scan::{has_short_filter, put};
 use super::{Call, Fault};
 use crate::{OrderWay, OrderedPage, OrderedScan, Scan, Store};
 use openkv_core::codec::key;
 use openkv_core::index::{Explanation, parse_paths};
 use openkv_core::model::{Result, ValueIndexInfo};
+use openkv_engines::Snapshot;
 use openkv_wire::protocol::frame::{
-    OrderedRequest, StepFlags, frame_of, parse_ordered, parse_value_index, push_explanation,
-    push_value_indexes, scan_answer,
+    OrderedRequest, Out, StepFlags, frame_of, parse_ordered, parse_value_index, push_explanation,
+    push_value_indexes, put_scan_answer, scan_answer,
 };
 
 /// Frame: the description. Answer: the one index.
@@ -34,13 +35,19 @@ pub(super) fn list(_frame: &[u8], Call { store, reply, .. }: Call) {
     store.value_indexes(Answering::new(reply, (), finish));
 }
 
-/// The list of a frame, the request, and the value of `$now` in it.
+/// The list of a frame, the request, and the value of `$now` in it, which is the current time unless the request has one.
 pub(super) fn parsed_list(
     frame: &[u8],
-    store: &Store,
+    now_ms: i64,
 ) -> Result<(OrderedScan, OrderedRequest, i64), Fault> {
     let mut request = parse_ordered(frame)?;
-    let now_ms = request.scan.now_ms.unwrap_or_else(|| store.now_ms());
+    let (list, now_ms) = list_of(&mut request, now_ms)?;
+    Ok((list, request, now_ms))
+}
+
+/// The list of a request, whose bounds it takes, and the value of `$now` in it.
+fn list_of(request: &mut OrderedRequest, now_ms: i64) -> Result<(OrderedScan, i64)> {
+    let now_ms = request.scan.now_ms.unwrap_or(now_ms);
     // The reverse of an order is the order of each path in reverse.
     for path in &mut request.order {
         path.descending ^= request.scan.reverse;
@@ -55,7 +62,7 @@ pub(super) fn parsed_list(
         false => Scan { reverse: false, ..scan }.whole_keys()?,
     };
     let (order, sort, after) = (request.order.clone(), request.sort, request.after.clone());
-    Ok((OrderedScan { scan, order, sort, after }, request, now_ms))
+    Ok((OrderedScan { scan, order, sort, after }, now_ms))
 }
 
 /// What the answer says about a list in an order.
@@ -71,31 +78,57 @@ pub(super) fn flags_of(way: OrderWay, done: bool) -> StepFlags {
 /// is its position.
 pub(super) fn ordered(frame: &[u8], call: Call) {
     let patience = call.patience("kv.list");
-    let parsed = parsed_list(frame, &call.store);
+    let parsed = parsed_list(frame, call.store.now_ms());
     let Some(((list, request, now_ms), Call { store, reply, .. })) = call.parsed(parsed) else {
         return;
     };
     let limit = request.scan.limit;
     let finish = move |(), page: Result<OrderedPage>| {
-        let OrderedPage { entries, next, way, .. } = page?;
-        let mut rows = Vec::new();
-        for entry in &entries {
-            put(&mut rows, &request.scan, &entry.seen(), !entry.is_passed);
-            rows.extend_from_slice(&(entry.position.len() as u32).to_le_bytes());
-            rows.extend_from_slice(&entry.position);
-        }
-        let bound = next.as_deref().unwrap_or_default();
-        let flags = flags_of(way, next.is_none());
-        Ok(scan_answer(flags, now_ms, bound, entries.len() as u32, &rows))
+        let page = page?;
+        let (flags, bound, rows) = parts_of(&page, &request);
+        Ok(scan_answer(flags, now_ms, bound, page.entries.len() as u32, &rows))
     };
     let answering = Answering::new(reply, (), finish).within(&patience);
     store.ordered(list, limit, patience, answering);
 }
 
+/// The flags, the bound and the rows of the answer.
+fn parts_of<'p>(page: &'p OrderedPage, request: &OrderedRequest) -> (StepFlags, &'p [u8], Vec<u8>) {
+    let mut rows = Vec::new();
+    for entry in &page.entries {
+        put(&mut rows, &request.scan, &entry.seen(), !entry.is_passed);
+        rows.extend_from_slice(&(entry.position.len() as u32).to_le_bytes());
+        rows.extend_from_slice(&entry.position);
+    }
+    (flags_of(page.way, page.next.is_none()), page.next.as_deref().unwrap_or_default(), rows)
+}
+
+/// One page on the thread of a caller, at a time: writes its answer; `Some(false)` if it does not fit. `None` if no index
+/// has the order, or not within the bounds of [`brief_scan`](super::brief_scan).
+///
+/// # Errors
+/// `Invalid` for the request; those of the page.
+pub fn brief_ordered(
+    request: &mut OrderedRequest,
+    snapshot: &mut dyn Snapshot,
+    now_ms: i64,
+    out: &mut impl Out,
+) -> Result<Option<bool>> {
+    if !has_short_filter(&request.scan) {
+        return Ok(None);
+    }
+    let limit = request.scan.limit;
+    let (list, now_ms) = list_of(request, now_ms)?;
+    let Some(page) = list.brief_page(snapshot, limit)? else { return Ok(None) };
+    let (flags, bound, rows) = parts_of(&page, request);
+    let count = page.entries.len() as u32;
+    Ok(Some(put_scan_answer(out, flags, now_ms, bound, (count, &rows))))
+}
+
 /// Whether the store has the order of the list of such a frame, or of one that is explained; of a list in the order of
 /// keys it has.
 pub fn has_order(frame: &[u8], store: &Store, then: impl FnOnce(Result<bool>) + Send + 'static) {
-    match parsed_list(frame, store) {
+    match parsed_list(frame, store.now_ms()) {
         Ok((list, ..)) if !list.order.is_empty() => store.has_order(list, then),
         // The error is that of the list.
         Ok(_) | Err(_) => then(Ok(true)),
@@ -106,7 +139,7 @@ pub fn has_order(frame: &[u8], store: &Store, then: impl FnOnce(Result<bool>) + 
 /// explanation.
 pub(super) fn explain(frame: &[u8], call: Call) {
     let patience = call.patience("kv.explain");
-    let parsed = parsed_list(frame, &call.store);
+    let parsed = parsed_list(frame, call.store.now_ms());
     let Some(((mut list, request, _), Call { store, reply, .. })) = call.parsed(parsed) else {
         return;
     };

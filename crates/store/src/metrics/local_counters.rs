@@ -12,8 +12,8 @@ use openkv_core::model::{LATENCY_SAMPLE_READS, LATENCY_SAMPLES_MAX};
 /// The counters of one lane. Dropping them merges them.
 pub struct LocalCounters {
     metrics: Arc<Metrics>,
-    gets: Count,
-    lists: Count,
+    /// Those of each kind of reads that there were.
+    counted: Vec<(Operation, Count)>,
     /// Reads until the next one is timed.
     untimed: u32,
     samples: Vec<(Operation, u64)>,
@@ -23,8 +23,7 @@ impl LocalCounters {
     /// Counters that are merged into those of a database.
     #[must_use]
     pub fn new(metrics: Arc<Metrics>) -> Self {
-        let (gets, lists) = (Count::default(), Count::default());
-        Self { metrics, gets, lists, untimed: 0, samples: Vec::new() }
+        Self { metrics, counted: Vec::new(), untimed: 0, samples: Vec::new() }
     }
 
     /// Called when a read begins; gives the start time of one read in [`LATENCY_SAMPLE_READS`].
@@ -44,18 +43,20 @@ impl LocalCounters {
     /// Counts answered reads: keys or pages. `about` is called for slow ones.
     pub fn end(
         &mut self,
-        (is_list, times): (bool, u64),
+        (operation, times): (Operation, u64),
         good: bool,
         since: Option<Instant>,
         about: impl FnOnce() -> Subject,
     ) {
-        let count = if is_list { &mut self.lists } else { &mut self.gets };
-        count.answered += times;
-        if !good {
-            count.errors += times;
+        let errors = if good { 0 } else { times };
+        match self.counted.iter_mut().find(|(of, _)| *of == operation) {
+            Some((_, count)) => {
+                count.answered += times;
+                count.errors += errors;
+            }
+            None => self.counted.push((operation, Count { answered: times, errors })),
         }
         if let Some(since) = since {
-            let operation = if is_list { Operation::List } else { Operation::Get };
             let ns = ns(since);
             if ns >= SLOW_NS {
                 self.metrics.slow(Slow { operation, subject: about(), times, good, since, ns });
@@ -74,12 +75,11 @@ impl LocalCounters {
     }
 
     fn merge(&mut self) {
-        if self.gets.answered + self.lists.answered == 0 {
+        if self.counted.is_empty() {
             return;
         }
-        let counted = [(Operation::Get, self.gets), (Operation::List, self.lists)];
-        self.metrics.add(&counted, &self.samples);
-        (self.gets, self.lists) = (Count::default(), Count::default());
+        self.metrics.add(&self.counted, &self.samples);
+        self.counted.clear();
         self.samples.clear();
     }
 }

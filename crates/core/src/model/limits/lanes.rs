@@ -4,9 +4,10 @@
 /// reader thread.
 pub const TURN_BUDGET_US: u64 = 800;
 
-/// Entries that a list with `where` reads on the JavaScript thread for a page: those of value indexes and those that they
-/// lead to, and one for each range of an index. A page that needs more goes to a thread for long reads.
-// Public (indexes): entries that a page of a list with `where` reads without another thread
+/// Entries that a list with `where`, `orderBy` or other parts of the entries reads on the JavaScript thread for a page: those
+/// of value indexes and those that they lead to, and one for each range of an index. A page that needs more goes to another
+/// thread.
+// Public (indexes): entries that a page of a list with `where` or `orderBy` reads without another thread
 pub const BRIEF_SCAN_ENTRIES_MAX: usize = 128;
 
 /// Bytes of values after which such a page goes to a thread for long reads.
