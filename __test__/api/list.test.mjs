@@ -214,6 +214,7 @@ test("lists that have reached their limit keep no memory of a page, and their cu
   const before = bytes();
   for (const [at, list] of lists.entries()) {
     assert.deepEqual(numbers(at % 2 === 0 ? await list.toArray() : await all(list)), [0, 1]);
+    assert.equal((await kv.paginate(rows, { limit: 2 })).entries.length, 2);
   }
   // A page has 128 KiB.
   assert.ok(bytes() - before < 1024 * 1024, `${bytes() - before} bytes are kept`);

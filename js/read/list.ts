@@ -253,7 +253,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     if (this.#tail !== null) return null;
     if (this.#rows === 0) {
       if (!this.#last && this.#wanted > 0) return null;
-      this.#end();
+      if (this.#last) this.#exhaust();
     }
     return this.#take();
   }
@@ -288,6 +288,10 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     }
     const value = decodeValue(page[keyEnd + STAMP_BYTES], page, start, end) as T;
     const entry = { key, value, versionstamp: readStamp(page, keyEnd) };
+    if (this.#pooled && this.#rows === 0 && (this.#last || this.#wanted === 0)) {
+      this.#keepLast();
+      this.#giveBack();
+    }
     return { done: false, value: entry as E };
   }
 
@@ -331,7 +335,7 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
   #turnPage(): boolean {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#last || this.#wanted === 0) {
-      this.#end();
+      if (this.#last) this.#exhaust();
       return true;
     }
     const session = this.#session;
@@ -481,15 +485,6 @@ export class KvListIterator<T, E = KvEntry<T>> implements AsyncIterableIterator<
     refuseArrayUse(this.prototype, "kv.list()");
     scanOf = (list) => list.#scan;
     inheritHelpers(this.prototype);
-  }
-
-  /** No row is left to yield, of the range or of `limit`. */
-  #end(): void {
-    if (this.#last) this.#exhaust();
-    else if (this.#pooled) {
-      this.#keepLast();
-      this.#giveBack();
-    }
   }
 
   #exhaust(): void {
