@@ -1,11 +1,11 @@
 // `node bench/reading.mjs`: count, keysOnly and where over 100,000 small entries of a file, against
-// a list in the same run. Prints the rates and their ratios.
+// a list in the same run, and small reads of each kind against plain ones. Prints the times and their ratios.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openKv } from "../index.mjs";
-import { PREFIX, expect } from "./data.mjs";
+import { PREFIX, expect, key } from "./data.mjs";
 import { populate } from "./populate.mjs";
 
 const ENTRIES = 100_000;
@@ -33,6 +33,26 @@ const workloads = {
   where: [() => iterate({ where: WHERE }), ENTRIES / 100],
 };
 
+/** Reads of a few entries, one at a time, so many in a round. */
+const SMALL = 2000;
+const FEW = 20;
+const few = { start: key(100), end: key(100 + FEW) };
+const repeated = (read) => async () => {
+  let sum = 0;
+  for (let n = 0; n < SMALL; n++) sum += await read();
+  return sum / SMALL;
+};
+const listed = (options) => async () => (await kv.list(few, options).toArray()).length;
+const got = (options) => async () => ((await kv.get(few.start, options)).value === null ? 0 : 1);
+Object.assign(workloads, {
+  get: [repeated(got()), 1],
+  "get with its expiry": [repeated(got({ withExpiry: true })), 1],
+  [`list of ${FEW}`]: [repeated(listed()), FEW],
+  [`keys of ${FEW}`]: [repeated(listed({ keysOnly: true })), FEW],
+  [`expiries of ${FEW}`]: [repeated(listed({ withExpiry: true })), FEW],
+  [`count of ${FEW}`]: [repeated(() => kv.count(few)), FEW],
+});
+
 const times = {};
 for (let round = 0; round < ROUNDS; round++) {
   for (const [name, [run, expected]] of Object.entries(workloads)) {
@@ -51,5 +71,14 @@ const line = (name, base, target) =>
 line("count", "list", 5);
 line("keysOnly", "list", 2);
 line("where", "filter", 3);
+const small = (name, base) => {
+  const us = (of) => (ms[of] * 1000) / SMALL;
+  const ratio = (us(base) / us(name)).toFixed(2);
+  console.log(
+    `${name}: ${us(name).toFixed(1)} µs, ${base}: ${us(base).toFixed(1)} µs, ratio ${ratio}`,
+  );
+};
+small("get with its expiry", "get");
+for (const what of ["keys", "expiries", "count"]) small(`${what} of ${FEW}`, `list of ${FEW}`);
 kv.close();
 rmSync(folder, { recursive: true });

@@ -154,7 +154,7 @@ impl From<&OperationCounters> for OperationForm {
 
 impl From<&Distribution> for DistributionForm {
     fn from(of: &Distribution) -> Self {
-        Self { sum: of.sum(), values: of.values().collect() }
+        Self { sum: of.sum(), values: of.values() }
     }
 }
 

@@ -1,28 +1,64 @@
 //! Distributions: of latencies in ns, and of sizes.
 
+use std::borrow::Cow;
+
 use hdrhistogram::Histogram;
+use hdrhistogram::iterators::IterationValue;
 
 use super::snapshot::{LATENCY_BOUNDS_MS, Latency, Spread};
 use openkv_core::model::{METRIC_DIGITS, METRIC_VALUE_MAX};
 
-/// A distribution of values. It allocates at the first value, and more for larger ones: room for an hour in ns takes
-/// 36 KiB, that for a millisecond a third of it.
+/// A distribution of values.
 #[derive(Clone, Default)]
 pub(super) struct Distribution {
-    seen: Option<Histogram<u64>>,
+    seen: Seen,
     sum: u64,
+}
+
+/// The values that were seen.
+#[derive(Clone)]
+enum Seen {
+    /// Each, and how often: most databases of a process with many see no more.
+    Few(Vec<(u64, u64)>),
+    /// It grows for larger values: room for an hour in ns takes 36 KiB, that for a millisecond a third of it.
+    Many(Histogram<u64>),
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
+}
+
+/// Values of [`Seen::Few`].
+const FEW_MAX: usize = 64;
+
+fn histogram_of(values: &[(u64, u64)]) -> Option<Histogram<u64>> {
+    // This constant is valid.
+    let mut all = Histogram::new(METRIC_DIGITS).ok()?;
+    // A histogram that grows has room for any value.
+    for (value, times) in values {
+        let _recorded = all.record_n(*value, *times);
+    }
+    Some(all)
 }
 
 impl Distribution {
     pub(super) fn record(&mut self, value: u64, times: u64) {
-        if self.seen.is_none() {
-            // This constant is valid.
-            self.seen = Histogram::new(METRIC_DIGITS).ok();
-        }
-        if let Some(seen) = &mut self.seen {
-            // A histogram that grows has room for any value, and 1 is its least.
-            let _recorded = seen.record_n(value.clamp(1, METRIC_VALUE_MAX), times);
-            self.sum = self.sum.saturating_add(value.saturating_mul(times));
+        self.sum = self.sum.saturating_add(value.saturating_mul(times));
+        let recorded = (value.clamp(1, METRIC_VALUE_MAX), times);
+        match &mut self.seen {
+            Seen::Many(seen) => {
+                let _recorded = seen.record_n(recorded.0, times);
+            }
+            Seen::Few(few) => {
+                few.push(recorded);
+                if few.len() > FEW_MAX
+                    && let Some(many) = histogram_of(few)
+                {
+                    self.seen = Seen::Many(many);
+                }
+            }
         }
     }
 
@@ -33,10 +69,19 @@ impl Distribution {
         Self { sum, ..all }
     }
 
+    /// All values; `None` without any.
+    fn seen(&self) -> Option<Cow<'_, Histogram<u64>>> {
+        match &self.seen {
+            Seen::Many(seen) => Some(Cow::Borrowed(seen)),
+            Seen::Few(few) if few.is_empty() => None,
+            Seen::Few(few) => histogram_of(few).map(Cow::Owned),
+        }
+    }
+
     /// Each value, and how often it was seen. Values of one bucket are one.
-    pub(super) fn values(&self) -> impl Iterator<Item = (u64, u64)> {
-        let seen = self.seen.iter().flat_map(Histogram::iter_recorded);
-        seen.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+    pub(super) fn values(&self) -> Vec<(u64, u64)> {
+        let bucket = |at: IterationValue<u64>| (at.value_iterated_to(), at.count_at_value());
+        self.seen().map_or(Vec::new(), |seen| seen.iter_recorded().map(bucket).collect())
     }
 
     pub(super) fn sum(&self) -> u64 {
@@ -46,12 +91,12 @@ impl Distribution {
     /// Adds all values of another one.
     pub(super) fn add(&mut self, other: &Self) {
         let sum = self.sum.saturating_add(other.sum);
-        other.values().for_each(|(value, times)| self.record(value, times));
+        other.values().into_iter().for_each(|(value, times)| self.record(value, times));
         self.sum = sum;
     }
 
     pub(super) fn spread(&self) -> Option<Spread> {
-        let seen = self.seen.as_ref()?;
+        let seen = self.seen()?;
         let at = |quantile| seen.value_at_quantile(quantile) as f64;
         Some(Spread {
             count: seen.len(),
@@ -63,14 +108,9 @@ impl Distribution {
         })
     }
 
-    /// The number of values up to this one.
-    fn count_within(&self, value: u64) -> u64 {
-        self.seen.as_ref().map_or(0, |seen| seen.count_between(0, value))
-    }
-
     /// The distribution as latencies; its values are in ns.
     pub(super) fn latency(&self) -> Option<Latency> {
-        let ns = self.spread()?;
+        let (seen, ns) = (self.seen()?, self.spread()?);
         let ms = |value: f64| value / 1e6;
         Some(Latency {
             samples: ns.count,
@@ -79,7 +119,29 @@ impl Distribution {
             p90_ms: ms(ns.p90),
             p99_ms: ms(ns.p99),
             max_ms: ms(ns.max),
-            within: LATENCY_BOUNDS_MS.map(|bound| self.count_within(bound * 1_000_000)),
+            within: LATENCY_BOUNDS_MS.map(|bound| seen.count_between(0, bound * 1_000_000)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_values_have_the_same_quantiles() {
+        for count in [1, FEW_MAX as u64, FEW_MAX as u64 + 1, 1000] {
+            let mut all = Distribution::default();
+            (1..=count).for_each(|n| all.record(n * 1_000, 2));
+            assert_eq!(matches!(all.seen, Seen::Few(_)), count <= FEW_MAX as u64);
+            let Spread { count: seen, sum, p50, max, .. } = all.spread().unwrap();
+            assert_eq!((seen, sum), (2 * count, (count * (count + 1) * 1_000) as f64));
+            let exact = (count.div_ceil(2) * 1_000) as f64;
+            assert!((p50 / exact - 1.0).abs() < 0.01, "{count} values: {p50}, {exact}");
+            assert!((max / (count * 1_000) as f64 - 1.0).abs() < 0.01, "{count} values: {max}");
+            let again = Distribution::of(all.sum(), &all.values());
+            assert_eq!(again.values(), all.values());
+        }
+        assert!(Distribution::default().spread().is_none());
     }
 }
