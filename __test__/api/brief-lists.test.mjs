@@ -194,6 +194,27 @@ onEach("brief lists", (fresh) => {
     }
   });
 
+  test("each read is counted once, as what it is", async () => {
+    const kv = await filled(fresh);
+    const counted = async () => {
+      const { operations } = await kv.metrics();
+      const names = ["get", "getWithExpiry", "list", "count", "ttl"];
+      return names.map((name) => operations[name]?.count ?? 0);
+    };
+    const before = await counted();
+    await kv.count({ start: ["u", 0], end: ["u", 9] });
+    await kv.count(USERS);
+    await kv.ttl(["u", 1]);
+    await kv.get(["u", 1], { withExpiry: true });
+    await kv.list(USERS, { keysOnly: true, limit: 2 }).toArray();
+    await kv.list(USERS, { orderBy: "nth", limit: 2 }).toArray();
+    const after = await counted();
+    assert.deepEqual(
+      after.map((count, at) => count - before[at]),
+      [0, 1, 2, 2, 1],
+    );
+  });
+
   test("a list of a depth skips more than a brief step visits", async () => {
     const kv = await fresh();
     const all = kv.atomic().set(["u", ENTRIES_MAX + 1], 1);

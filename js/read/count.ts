@@ -41,5 +41,5 @@ function countFew(session: Session, scan: ScanOptions, bounds: Bounds): number |
     bounds,
     BRIEF_SCAN_ENTRIES_MAX,
   );
-  return step?.done ? step.rows : null;
+  return step === null ? null : step.rows;
 }

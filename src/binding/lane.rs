@@ -287,9 +287,9 @@ impl Lane {
         })
     }
 
-    /// Does one step of the command in the scratch that reads a range, and writes its answer behind the request, if the
-    /// step is brief. A range of one key has the answers of `TTL` and `ENTRIES`, and a range with the number of its
-    /// entries that of `COUNT`.
+    /// Does one step of a command that reads a range, whose request is in the scratch, and writes its answer behind the
+    /// request, if the step is brief. It is counted as the command: here `TTL` and `ENTRIES` are scans of one key, and
+    /// `COUNT` is one without rows.
     pub(super) fn step(&mut self, request_len: usize, command: u32) -> i32 {
         let command = Command::from_number(command);
         match command.map(|command| (command, operation(command))) {
@@ -297,13 +297,13 @@ impl Lane {
                 (request_len, counted),
                 parse_ordered,
                 |list| &list.scan,
-                |list, on, now_ms, out| brief_ordered(list, on, now_ms, out),
+                |list, on, out| brief_ordered(list, on, out),
             ),
-            Some((_, Some(counted))) => self.brief(
+            Some((command, Some(counted))) => self.brief(
                 (request_len, counted),
                 parse_scan,
                 |scan| scan,
-                |scan, on, now_ms, out| brief_scan(scan, on, now_ms, out),
+                |scan, on, out| brief_scan(scan, command == Command::Count, on, out),
             ),
             _ => misuse(),
         }
@@ -314,7 +314,7 @@ impl Lane {
         (request_len, counted): (usize, Operation),
         parse: impl Fn(&[u8]) -> Result<R, Malformed>,
         scan_of: impl Fn(&R) -> &ScanRequest,
-        step: impl Fn(&mut R, &mut dyn Snapshot, i64, &mut Fill<'_>) -> Result<Option<bool>>,
+        step: impl Fn(&mut R, (&mut dyn Snapshot, i64), &mut Fill<'_>) -> Result<Option<bool>>,
     ) -> i32 {
         let Self { scratch, turn, gate } = self;
         let read = |request: &[u8], room: &mut [u8]| {
@@ -331,7 +331,7 @@ impl Lane {
             };
             let mut out = Fill::new(room);
             turn.read((counted, 1), about, &mut |snapshot, now_ms| {
-                Ok(match step(&mut parsed, snapshot, now_ms, &mut out)? {
+                Ok(match step(&mut parsed, (snapshot, now_ms), &mut out)? {
                     None => Code::NotHere as i32,
                     Some(false) => Code::TooLarge as i32,
                     Some(true) => length(out.len()),

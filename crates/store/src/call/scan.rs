@@ -66,14 +66,15 @@ const ROWS_BYTES: usize = 512;
 
 /// One step on the thread of a caller, at a time: writes its answer; `Some(false)` if it does not fit. `None` if it takes
 /// more than [`BRIEF_SCAN_ENTRIES_MAX`](openkv_core::model::BRIEF_SCAN_ENTRIES_MAX), if no value index has what its filter
-/// selects, or if that has more than [`BRIEF_SCAN_FILTER_BYTES_MAX`].
+/// selects, or if that has more than [`BRIEF_SCAN_FILTER_BYTES_MAX`]. A count has the number of its rows, without the rows,
+/// and must be complete.
 ///
 /// # Errors
 /// `Invalid` for the filter; those of the step.
 pub fn brief_scan(
     request: &mut ScanRequest,
-    snapshot: &mut dyn Snapshot,
-    now_ms: i64,
+    counts: bool,
+    (snapshot, now_ms): (&mut dyn Snapshot, i64),
     out: &mut impl Out,
 ) -> Result<Option<bool>> {
     let indexes = match &request.filter {
@@ -88,8 +89,11 @@ pub fn brief_scan(
     let (mut rows, mut count) = (Vec::with_capacity(ROWS_BYTES), 0);
     let done = scan.brief_step(&indexes, snapshot, request.limit, &mut |seen, chosen| {
         count += 1;
-        put(&mut rows, request, seen, chosen);
+        if !counts {
+            put(&mut rows, request, seen, chosen);
+        }
     })?;
+    let done = done.filter(|done| *done || !counts);
     let bound = if scan.reverse { &scan.end } else { &scan.start };
     Ok(done.map(|done| put_scan_answer(out, flags_of(&scan, done), now_ms, bound, (count, &rows))))
 }

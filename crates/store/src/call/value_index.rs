@@ -110,8 +110,7 @@ fn parts_of<'p>(page: &'p OrderedPage, request: &OrderedRequest) -> (StepFlags, 
 /// `Invalid` for the request; those of the page.
 pub fn brief_ordered(
     request: &mut OrderedRequest,
-    snapshot: &mut dyn Snapshot,
-    now_ms: i64,
+    (snapshot, now_ms): (&mut dyn Snapshot, i64),
     out: &mut impl Out,
 ) -> Result<Option<bool>> {
     if !has_short_filter(&request.scan) {
