@@ -50,7 +50,9 @@ export class Scan {
   readonly #session: Session;
   readonly #reverse: boolean;
   readonly #signal: AbortSignal | undefined;
+  /** The command of its steps. */
   readonly #kind: number;
+  /** The flag for the consistency that they must keep. */
   readonly #freshness: number;
   /** The time of `$now`, from the first step on; NaN before. */
   #now = Number.NaN;
