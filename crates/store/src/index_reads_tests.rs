@@ -161,6 +161,21 @@ fn an_ordered_page_reads_about_as_many_entries_of_the_index_as_it_has() {
 
 /// Behind the first entries of a chunk, those of a page with a small limit were read one by one.
 #[test]
+fn a_brief_page_is_whole_and_goes_on_only_behind_its_own_order() {
+    let mut rows = Rows::numbered(COUNT);
+    let list = |after| OrderedScan { scan: scan(None), order: vec![path("n")], sort: true, after };
+    // A thread that is interrupted may leave a page to another one.
+    let mut brief =
+        |list: &OrderedScan| (0..50).find_map(|_| list.brief_page(&mut rows, 10).unwrap()).unwrap();
+    let first = brief(&list(None));
+    let second = brief(&list(first.next));
+    assert_eq!((first.entries.len(), second.entries.len()), (10, 10));
+    let of_another = list(Some(b"of another order".to_vec()));
+    assert!(of_another.brief_page(&mut rows, 10).unwrap().is_none());
+    assert!(list(None).brief_page(&mut rows, COUNT.into()).unwrap().is_none());
+}
+
+#[test]
 fn entries_of_an_ordered_page_are_fetched_together() {
     for limit in [1, 5, 63, 64, 65, 1000] {
         let mut rows = Rows::numbered(COUNT);

@@ -195,7 +195,8 @@ impl OrderedScan {
     }
 
     /// A page for the thread of a caller that must not wait: all of `limit` entries, or all that there are. `None` if that
-    /// takes more than such a page may, or if no index has the order.
+    /// takes more than such a page may, if no index has the order, or if the position is of another order: a replica
+    /// leaves such a list to the database that it follows.
     pub(super) fn brief_page(
         &self,
         snapshot: &mut dyn Snapshot,
@@ -205,7 +206,8 @@ impl OrderedScan {
         // One half are those of the index.
         let index_entries = BRIEF_SCAN_ENTRIES_MAX / 2;
         let Some(plan) = self.plan(&indexes, &parse_paths(&self.order)?) else { return Ok(None) };
-        if limit > index_entries || plan.ranges.len() > index_entries {
+        let continues = self.position(&position_mark(indexes.get(plan.index))).is_ok();
+        if !continues || limit > index_entries || plan.ranges.len() > index_entries {
             return Ok(None);
         }
         let is_long = Cell::new(false);
