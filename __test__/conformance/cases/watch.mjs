@@ -151,10 +151,12 @@ export default [
     async run(t) {
       const kv = await t.open();
       const reader = kv.watch([["a"]]).getReader();
+      const other = kv.watch([["a"]]).getReader();
+      await other.read();
       await t.sleep(100);
       for (let i = 0; i < 20; i++) await kv.set(["a"], i);
       t.is((await reader.read()).value[0].value, 19);
-      await reader.cancel();
+      await Promise.all([reader.cancel(), other.cancel()]);
     },
   },
   {
@@ -301,10 +303,13 @@ export default [
     async run(t) {
       const kv = await t.open();
       const seen = counted(kv.watch([["log"]], { raw: true }));
-      await t.until(() => seen.items.length >= 1, "the first item");
+      const later = counted(kv.watch([["later"]], { raw: true }));
+      await t.until(() => seen.items.length >= 1 && later.items.length >= 1, "the first items");
       await t.sleep(150);
       const before = seen.items.length;
       await kv.set(["log", kv.commitVersionstamp()], 1);
+      await kv.set(["later"], 1);
+      await t.until(() => later.items.at(-1)[0].value === 1, "the commit behind it");
       await t.sleep(150);
       t.is(seen.items.length, before);
       await kv.set(["log"], "the key itself");
