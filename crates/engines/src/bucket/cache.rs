@@ -21,6 +21,9 @@ use openkv_core::model::{
 
 const FILE: &str = "openkv-cache.sqlite3";
 const LOCK: &str = "openkv-cache.lock";
+const UNFINISHED: &str = "restoring";
+/// How the name of a temporary folder begins.
+const TEMPORARY: &str = "openkv-cache-";
 /// The id of the last process that has led with this folder.
 const LEADER: &str = "leader";
 const BUSY: std::time::Duration = std::time::Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
@@ -53,9 +56,12 @@ impl Cache {
     pub(super) fn take(folder: Option<&Path>, random: &str) -> Result<Self> {
         let is_temporary = folder.is_none();
         let folder = folder.map_or_else(
-            || std::env::temp_dir().join(format!("openkv-cache-{random}")),
+            || std::env::temp_dir().join(format!("{TEMPORARY}{random}")),
             Path::to_path_buf,
         );
+        if let (true, Some(parent)) = (is_temporary, folder.parent()) {
+            remove_abandoned(parent);
+        }
         let failed = |error: std::io::Error| failed(&folder, &error);
         match is_temporary {
             true => create_private(&folder).map_err(failed)?,
@@ -184,7 +190,7 @@ impl Cache {
         mark: Mark,
     ) -> Result<(SqliteEngine, Place)> {
         let name = snapshot_name(mark);
-        let unfinished = self.folder.join("restoring");
+        let unfinished = self.folder.join(UNFINISHED);
         download(&objects.target, &name, &unfinished)?;
         let file = self.file();
         std::fs::rename(&unfinished, &file).map_err(|error| failed(&file, &error))?;
@@ -248,6 +254,24 @@ impl Drop for Cache {
             && let Err(error) = std::fs::remove_dir_all(&self.folder)
         {
             tracing::warn!(%error, "removing a temporary cache");
+        }
+    }
+}
+
+/// Removes the temporary folders of processes that were killed. A folder whose lock is free is one of them if it has a file of
+/// a database: a process has the lock before it makes that file. What cannot be removed is left to the next process.
+fn remove_abandoned(parent: &Path) {
+    let folders = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    for folder in folders {
+        let is_named = folder.file_name().to_str().is_some_and(|name| name.starts_with(TEMPORARY));
+        let folder = folder.path();
+        if !is_named || ![FILE, UNFINISHED].iter().any(|file| folder.join(file).exists()) {
+            continue;
+        }
+        let lock = File::options().write(true).open(folder.join(LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            tracing::debug!(folder = %folder.display(), "removing the cache of a process that was killed");
+            let _ = std::fs::remove_dir_all(&folder);
         }
     }
 }
@@ -390,5 +414,28 @@ mod tests {
         assert!(Cache::take(None, &random).is_err());
         drop(cache);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn the_temporary_caches_of_killed_processes_are_removed_and_no_others() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = |name: &str, files: &[&str]| {
+            let folder = parent.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            for file in files {
+                std::fs::write(folder.join(file), "").unwrap();
+            }
+            folder
+        };
+        let killed = folder("openkv-cache-killed", &[LOCK, FILE]);
+        let killed_while_restoring = folder("openkv-cache-restoring", &[LOCK, UNFINISHED]);
+        let used = folder("openkv-cache-used", &[LOCK, FILE]);
+        let made_now = folder("openkv-cache-new", &[LOCK]);
+        let named_otherwise = folder("kept", &[LOCK, FILE]);
+        let lock = File::options().write(true).open(used.join(LOCK)).unwrap();
+        lock.try_lock().unwrap();
+        remove_abandoned(parent.path());
+        assert!(!killed.exists() && !killed_while_restoring.exists());
+        assert!(used.exists() && made_now.exists() && named_otherwise.exists());
     }
 }
