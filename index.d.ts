@@ -2932,7 +2932,8 @@ export class Kv implements Disposable, AsyncDisposable {
    * pause that grows with each attempt. So it may run several times, and should have no effects but
    * through `tx`. If it throws, the promise rejects with its error, and nothing is written.
    *
-   * Without writes it is a commit of checks alone: its reads were one state of the database.
+   * Without writes it commits nothing: its reads were those of one state of the database, whose
+   * versionstamp is that of the result.
    *
    * Rejects with {@link KvConflictError} if every attempt had a conflict; with `TypeError` for an
    * argument or option of the wrong kind, and for more reads than `checksMax` or more listed

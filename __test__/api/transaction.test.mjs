@@ -136,6 +136,39 @@ onEveryKind("transactions", (fresh) => {
     });
   }
 
+  test("a transaction without writes takes no versionstamp: it says which state it has read", async () => {
+    const kv = await fresh();
+    const many = Array.from({ length: 200 }, (_, n) => ["r", n]);
+    const op = kv.atomic();
+    for (const key of many) op.set(key, { n: key[1] });
+    const { versionstamp } = await op.commit();
+    const nothing = () => 1;
+    const few = (tx) => tx.getMany([["r", 1], ["none"]]);
+    const each = async (tx) => await Promise.all(many.slice(0, 100).map((key) => tx.get(key)));
+    const ranges = async (tx) => [
+      await all(tx.list({ prefix: ["r"] })),
+      await tx.count({ prefix: ["none"] }),
+    ];
+    for (const run of [nothing, few, each, ranges]) {
+      const result = await kv.transaction(run);
+      assert.deepEqual(Object.keys(result).sort(), ["ok", "value", "versionstamp"]);
+      assert.equal(result.versionstamp, versionstamp);
+    }
+    const changes = [
+      [few, () => kv.set(["none"], 1)],
+      [each, () => kv.set(["r", 50], 1)],
+      [ranges, () => kv.delete(["r", 7])],
+    ];
+    for (const [run, meanwhile] of changes) {
+      assert.equal((await disturbed(kv, run, meanwhile)).attempts, 2);
+    }
+    const refused = kv.transaction((tx) => tx.get(["r", 1]).then(() => kv.set(["r", 1], 2)), {
+      maxRetries: 0,
+    });
+    const { keys } = await refused.catch((error) => error);
+    assert.deepEqual(keys, [["r", 1]]);
+  });
+
   test("an empty range that stays empty holds, one that fills does not", async () => {
     const kv = await fresh();
     const none = async (tx) => {
@@ -585,4 +618,18 @@ test("pauses are random, double, and have a bound", async () => {
   assert.equal(backoffMs(3, 0.5, RETRY_DELAY_DEFAULT), initialMs * 2);
   assert.equal(backoffMs(5000, 0.5, RETRY_DELAY_DEFAULT), maxMs / 2);
   assert.equal(backoffMs(5000, 0.5, { initialMs: 0, maxMs: 100 }), 0);
+});
+
+test("a read-only handle runs transactions without writes", async () => {
+  const path = freshPath();
+  const writer = await open(path);
+  const { versionstamp } = await writer.set(["a"], 1);
+  const kv = await open(path, { readonly: true });
+  const read = await kv.transaction(async (tx) => (await tx.get(["a"])).value);
+  assert.deepEqual(read, { ok: true, versionstamp, value: 1 });
+  const denied = { name: "KvError", code: "DENIED" };
+  await assert.rejects(
+    kv.transaction((tx) => tx.set(["a"], 2)),
+    denied,
+  );
 });

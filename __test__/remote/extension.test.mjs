@@ -235,6 +235,26 @@ test("errors of the store are those of a local database", async () => {
   }
 });
 
+test("a transaction without writes needs a token that reads, and one with writes another", async () => {
+  const { kv, local } = await served({ accessToken: READ_TOKEN });
+  const { versionstamp } = await local.set(["a"], 1);
+  const read = await kv.transaction(async (tx) => (await tx.get(["a"])).value);
+  assert.deepEqual(read, { ok: true, versionstamp, value: 1 });
+  await assert.rejects(
+    kv.transaction((tx) => tx.set(["a"], 2)),
+    { code: "DENIED" },
+  );
+});
+
+test("a transaction without writes commits its checks where the server cannot only compare them", async () => {
+  const { kv, link } = await served();
+  const { versionstamp } = await kv.set(["a"], 1);
+  link.refuses = (path) => (path.endsWith("/call/22") ? 404 : undefined);
+  const read = await kv.transaction(async (tx) => (await tx.get(["a"])).value);
+  assert.equal(read.value, 1);
+  assert.ok(read.versionstamp > versionstamp);
+});
+
 test("requests that an older server lacks are rejected by name", async () => {
   const { kv, link } = await served();
   link.refuses = (path) => (path.endsWith("/call/10") ? 404 : undefined);

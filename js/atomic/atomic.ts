@@ -90,6 +90,8 @@ const ARITH = { sum: OP_SUM, min: OP_MIN, max: OP_MAX };
 
 /** The records of an operation so far, in the order of their calls: for a transaction. */
 export let segmentsOf: (operation: AtomicOperation) => Segment[];
+/** Whether nothing was added to an operation. */
+export let isEmpty: (operation: AtomicOperation) => boolean;
 
 export class AtomicOperation {
   readonly #session: Session;
@@ -445,6 +447,7 @@ export class AtomicOperation {
 
   static {
     segmentsOf = (operation) => operation.#segments;
+    isEmpty = (operation) => operation.#segments.length === 0 && operation.#failure === undefined;
     for (const name of INSPECT_NAMES) {
       defineProperty(this.prototype, name, {
         value(this: AtomicOperation, first: unknown, second: unknown, third: unknown): string {

@@ -285,6 +285,7 @@ export const CALL_ENTRIES = 14;
 export const CALL_PREVIEW = 19;
 export const CALL_FEED_POSITION = 20;
 export const CALL_HISTORY = 21;
+export const CALL_CHECK_READS = 22;
 export const CALL_SETTLE = 30;
 export const CALL_EXTEND = 31;
 export const CALL_QUEUE_STATS = 32;

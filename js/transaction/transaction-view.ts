@@ -3,7 +3,7 @@
 // Invariant: the result of a read is in the read set before its promise resolves.
 
 import { misuse } from "../model/errors.js";
-import { AtomicOperation, segmentsOf } from "../atomic/atomic.js";
+import { AtomicOperation, isEmpty, segmentsOf } from "../atomic/atomic.js";
 import { checkConsistency, checkOptions, missingValue, noKeys } from "../arguments/check.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { Conflict } from "../model/errors.js";
@@ -14,6 +14,7 @@ import { COUNT_OPTIONS } from "../read/list-options.js";
 import { pageOf } from "../read/paginate.js";
 import { type OwnEntry, Pending } from "./pending.js";
 import { checkSelector } from "../read/range.js";
+import { checkReads } from "./check-reads.js";
 import { ReadSet } from "./read-set.js";
 import { getLater, getManyLater, getManyNow, getNow, requireKey } from "../read/reads.js";
 import { isSuffixed } from "../records/records.js";
@@ -301,6 +302,7 @@ export class Transaction implements KvTransaction {
     };
     commit = (tx) => {
       const checks = tx.#reads.checks();
+      if (isEmpty(tx.#operation)) return checkReads(tx.#session, tx.#operation, checks);
       if (checks !== null) segmentsOf(tx.#operation).unshift(checks);
       return tx.#operation.commit();
     };

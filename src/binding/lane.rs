@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::scratch::{self, Scratch};
 use super::snapshot_timeout::TimedReader;
-use crate::call::{brief_ordered, brief_scan, operation, too_large};
+use crate::call::{brief_check_reads, brief_ordered, brief_scan, operation, too_large};
 use crate::codec::Malformed;
 use crate::database::Gate;
 use crate::engine::{Reader, Snapshot};
@@ -299,6 +299,7 @@ impl Lane {
                 |list| &list.scan,
                 |list, on, out| brief_ordered(list, on, out),
             ),
+            Some((Command::CheckReads, Some(counted))) => self.check_reads(request_len, counted),
             Some((command, Some(counted))) => self.brief(
                 (request_len, counted),
                 parse_scan,
@@ -307,6 +308,25 @@ impl Lane {
             ),
             _ => misuse(),
         }
+    }
+
+    /// A replica leaves it to its primary.
+    fn check_reads(&mut self, request_len: usize, counted: Operation) -> i32 {
+        let Self { scratch, turn, gate } = self;
+        let check = |request: &[u8], room: &mut [u8]| {
+            if gate.is_some() {
+                return Code::NotHere as i32;
+            }
+            let mut out = Fill::new(room);
+            turn.read((counted, 1), || Subject::NONE, &mut |snapshot, now_ms| {
+                Ok(match brief_check_reads(request, (snapshot, now_ms), &mut out)? {
+                    None => Code::NotHere as i32,
+                    Some(false) => Code::TooLarge as i32,
+                    Some(true) => length(out.len()),
+                })
+            })
+        };
+        scratch.lend(request_len, check).unwrap_or_else(misuse)
     }
 
     fn brief<R>(

@@ -1,5 +1,5 @@
-//! Previews of a write: the entry that it would leave, without writing. A transaction reads its own
-//! writes by the rules of a commit.
+//! Decisions of a write that is not committed, by the rules of a commit: the entry that it would leave, which is how a
+//! transaction reads its own writes, and whether its checks hold.
 
 use std::sync::Arc;
 
@@ -7,8 +7,10 @@ use uuid::Uuid;
 
 use super::{Caller, OrderedScan, Patience, Place, Store};
 use openkv_core::commit::{Base, Evaluation, OldRow, RowEffect};
+use openkv_core::index::ValueIndex;
 use openkv_core::model::{
-    AtomicWrite, Decision, EncodedValue, Error, Key, Needs, Result, Seen, Step, Versionstamp, Walk,
+    AtomicWrite, BRIEF_SCAN_ENTRIES_MAX, Decision, EncodedValue, Error, Key, Needs, Result, Seen,
+    Step, Versionstamp, Walk,
 };
 use openkv_engines::Snapshot;
 
@@ -40,6 +42,58 @@ impl Store {
             preview(snapshot, write, list.as_ref(), env.now_ms(), env.random())
         });
     }
+
+    /// Whether the checks of a write that has only these hold. `long` as for [`Store::preview`].
+    pub fn check_reads(
+        &self,
+        write: AtomicWrite,
+        long: Option<Arc<Patience>>,
+        caller: impl Caller<CheckedReads>,
+    ) {
+        let env = self.env.clone();
+        self.read(long, caller, move |snapshot, _| check_reads(snapshot, write, env.now_ms()));
+    }
+}
+
+/// Whether checks hold.
+#[derive(Debug)]
+pub struct CheckedReads {
+    /// The last commit of the state in which they were compared.
+    pub at: Versionstamp,
+    /// The numbers of those that do not hold.
+    pub failed: Vec<usize>,
+}
+
+/// Compares the checks of a write that has nothing else with the snapshot.
+///
+/// # Errors
+/// Those of the snapshot; the reason if the write would be rejected.
+pub(super) fn check_reads(
+    snapshot: &mut dyn Snapshot,
+    write: AtomicWrite,
+    now_ms: i64,
+) -> Result<CheckedReads> {
+    let at = Versionstamp::new(snapshot.feed_state()?.version);
+    let keys: Vec<_> = write.parts().0.iter().map(|check| check.key.clone()).collect();
+    snapshot.prefetch(Needs { keys: &keys, ranges: &[] })?;
+    let indexes = snapshot.value_indexes()?;
+    let mut seen = Before { snapshot, indexes: (!indexes.is_empty()).then_some(indexes) };
+    match Evaluation::new(&mut seen, 0, now_ms).decide(write)? {
+        Decision::CheckFailed(failed) => Ok(CheckedReads { at, failed }),
+        Decision::Committed(_) => Ok(CheckedReads { at, failed: Vec::new() }),
+        Decision::Rejected(reason) => Err(reason),
+        Decision::CommittedWith(..) | Decision::Deleted(_) | Decision::NotUnique(_) => {
+            Err(Error::internal("checks that have written"))
+        }
+    }
+}
+
+/// Whether [`check_reads`] reads few entries, and none through an index.
+pub(super) fn has_few_checks(write: &AtomicWrite) -> bool {
+    let ranges = write.ranges();
+    let rows: usize = ranges.iter().map(|range| 1 + range.seen.len()).sum();
+    write.parts().0.len() + rows <= BRIEF_SCAN_ENTRIES_MAX
+        && ranges.iter().all(|range| range.found_by.is_none())
 }
 
 /// Evaluates a write without checks whose mutations are all of one key.
@@ -57,7 +111,7 @@ fn preview(
         return Err(Error::internal("a preview needs at least one mutation"));
     };
     snapshot.prefetch(Needs { keys: std::slice::from_ref(&key), ..Needs::default() })?;
-    let mut seen = Before { snapshot };
+    let mut seen = Before { snapshot, indexes: None };
     let before = seen.row(&key)?;
     let mut evaluation = Evaluation::new(&mut seen, 0, now_ms).seeded(seed);
     if let Decision::Rejected(reason) = evaluation.decide(write)? {
@@ -93,11 +147,19 @@ fn preview(
 /// A snapshot as the base of a write.
 struct Before<'s> {
     snapshot: &'s mut dyn Snapshot,
+    /// The value indexes, for checks of what they have found.
+    indexes: Option<Arc<[ValueIndex]>>,
 }
 
 impl Base for Before<'_> {
     fn version(&mut self, key: &Key) -> Result<Option<u64>> {
-        Ok(self.row(key)?.map(|row| row.version))
+        let (mut found, end) = (None, [key.as_bytes(), &[0]].concat());
+        let walk = Walk { start: key.as_bytes(), end: &end, reverse: false, values: false };
+        self.snapshot.walk(walk, &mut |seen| {
+            found = Some(seen.row.stamp.version());
+            Step::Stop
+        })?;
+        Ok(found)
     }
 
     fn row(&mut self, key: &Key) -> Result<Option<OldRow>> {
@@ -114,6 +176,23 @@ impl Base for Before<'_> {
 
     fn walk(&mut self, walk: Walk<'_>, visit: &mut dyn FnMut(Seen<'_>) -> Step) -> Result<()> {
         self.snapshot.walk(walk, visit)
+    }
+
+    fn prefetch(&mut self, keys: &[Key]) -> Result<()> {
+        self.snapshot.prefetch(Needs { keys, ranges: &[] })
+    }
+
+    fn value_indexes(&self) -> Option<Arc<[ValueIndex]>> {
+        self.indexes.clone()
+    }
+
+    fn walk_index(
+        &mut self,
+        id: i64,
+        range: (&[u8], &[u8]),
+        visit: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<()> {
+        self.snapshot.walk_index(id, range, false, visit)
     }
 
     fn last_uuid(&mut self) -> Result<Option<Uuid>> {

@@ -470,6 +470,12 @@ impl AtomicWrite {
         self.parts.messages.is_empty() && self.parts.mutations.iter().all(deletes)
     }
 
+    /// Whether it has checks alone, so that it changes nothing.
+    pub fn is_only_checks(&self) -> bool {
+        let WriteParts { acks, mutations, messages, deletion, .. } = &self.parts;
+        acks.is_empty() && mutations.is_empty() && messages.is_empty() && deletion.is_none()
+    }
+
     /// The key of its first mutation.
     pub fn first_key(&self) -> Option<&Key> {
         self.parts.mutations.first().map(Mutation::key)

@@ -38,6 +38,7 @@ use openkv_wire::protocol::Command;
 
 pub use backup::{Progress, UnderWay, backup_progress, begin_backup};
 pub use deletion::{ManyDeletion, delete, subject_of};
+pub use preview::brief_check_reads;
 pub use read::{read, read_inline};
 pub use reply::{Fault, Reply};
 pub use scan::brief_scan;

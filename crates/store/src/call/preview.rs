@@ -1,12 +1,16 @@
-//! The result of a write that is not committed: a transaction reads its own writes.
+//! The decision of a write that is not committed: a transaction reads its own writes, and one without writes checks what it
+//! has read.
 
 use super::answering::Answering;
 use super::{Call, Fault, value_index};
+use crate::preview::{CheckedReads, check_reads as checked_in, has_few_checks};
 use crate::{OrderedScan, Patience, Place, Preview};
 use openkv_core::codec::Malformed;
 use openkv_core::filter::Filter;
-use openkv_core::model::{AtomicWrite, Error, FRAMES_RECORDS_MAX, Result};
-use openkv_wire::protocol::frame::{PreviewRequest, parse_preview, parse_writes_apart};
+use openkv_core::model::{AtomicWrite, Error, FRAMES_RECORDS_MAX, Limits, Result};
+use openkv_engines::Snapshot;
+use openkv_wire::protocol::frame::{Out, PreviewRequest, parse_preview, parse_writes_apart};
+use openkv_wire::protocol::numbers::length::STAMP_BYTES;
 
 /// A parsed preview: what it reports about an entry, and the write that leaves the entry.
 struct Parsed {
@@ -50,6 +54,57 @@ pub(super) fn preview(frame: &[u8], call: Call) {
     let finish = move |(), seen: Result<Preview>| answer(seen?, filter.as_ref(), &bounds);
     let answering = Answering::new(reply, (), finish).within(&patience);
     store.preview(write, list, long, answering);
+}
+
+/// A write of checks alone.
+fn parsed_checks(frame: &[u8], limits: &Limits) -> Result<AtomicWrite, Fault> {
+    let records_max = FRAMES_RECORDS_MAX.max(limits.checks_max.saturating_add(1));
+    let write = parse_writes_apart(frame, 1, limits, records_max)?.pop();
+    let write = write.map(|(write, _)| write).transpose()?;
+    let write = write.filter(|write| write.is_only_checks());
+    Ok(write.ok_or(Malformed::new("checks with something else", 0))?)
+}
+
+/// Frame: one write of checks alone. Answer: stamp(20) of the last commit of the state in which they were compared, u32 the number of
+/// each that does not hold.
+pub(super) fn check_reads(frame: &[u8], call: Call) {
+    let patience = call.patience("kv.transaction");
+    let parsed = parsed_checks(frame, &call.limits);
+    let Some((write, Call { store, reply, .. })) = call.parsed(parsed) else { return };
+    let long = (!has_few_checks(&write)).then(|| patience.clone());
+    let finish = |(), checked: Result<CheckedReads>| {
+        let mut out = Vec::new();
+        put_checked(&mut out, &checked?);
+        Ok(out)
+    };
+    store.check_reads(write, long, Answering::new(reply, (), finish).within(&patience));
+}
+
+/// The same on the thread of a caller, at a time: writes its answer; `Some(false)` if it does not fit. `None` if it may read many
+/// entries.
+///
+/// # Errors
+/// Those of the snapshot.
+pub fn brief_check_reads(
+    frame: &[u8],
+    (snapshot, now_ms): (&mut dyn Snapshot, i64),
+    out: &mut impl Out,
+) -> Result<Option<bool>> {
+    let write = parsed_checks(frame, &Limits::default()).ok().filter(has_few_checks);
+    let Some(write) = write else { return Ok(None) };
+    let checked = checked_in(snapshot, write, now_ms)?;
+    let fits = out.has_room(STAMP_BYTES + 4 * checked.failed.len());
+    if fits {
+        put_checked(out, &checked);
+    }
+    Ok(Some(fits))
+}
+
+fn put_checked(out: &mut impl Out, CheckedReads { at, failed }: &CheckedReads) {
+    out.put(&at.hex());
+    for number in failed {
+        out.put(&(*number as u32).to_le_bytes());
+    }
 }
 
 fn answer(seen: Preview, filter: Option<&Filter>, patience: &Patience) -> Result<Vec<u8>> {

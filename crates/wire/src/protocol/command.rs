@@ -49,6 +49,8 @@ macro_rules! commands {
             FeedPosition = 20, feed::position, Read, Idempotent, [OnReplica], [], [], "change feeds (watch over a selector) with initial";
             /// A page of the versions of an entry.
             History = 21, history::history, Read, Idempotent, [], [], [], "history";
+            /// Whether the reads of a transaction that writes nothing are of one state of the database.
+            CheckReads = 22, preview::check_reads, Read, Idempotent, [EndsWithHandle, LongFrame], [Atomic], [], "transactions without writes";
             /// Settles a received message. Its number and lock are never reused.
             Settle = 30, queue::settle, Write, Conditional, [ZeroSaysNothing], [Settle], [], "messages that are received";
             /// Renews the lock of a received message, from now on.
