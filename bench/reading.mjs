@@ -1,5 +1,6 @@
 // `node bench/reading.mjs`: count, keysOnly and where over 100,000 small entries of a file, against
-// a list in the same run, and small reads of each kind against plain ones. Prints the times and their ratios.
+// a list in the same run, and small reads of each kind, a transaction without writes among them, against plain ones. Prints
+// the times and their ratios.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -47,6 +48,10 @@ const got = (options) => async () => ((await kv.get(few.start, options)).value =
 Object.assign(workloads, {
   get: [repeated(got()), 1],
   "get with its expiry": [repeated(got({ withExpiry: true })), 1],
+  "transaction of a get": [
+    repeated(async () => (await kv.transaction((tx) => tx.get(few.start))).value.key.length),
+    few.start.length,
+  ],
   [`list of ${FEW}`]: [repeated(listed()), FEW],
   [`keys of ${FEW}`]: [repeated(listed({ keysOnly: true })), FEW],
   [`expiries of ${FEW}`]: [repeated(listed({ withExpiry: true })), FEW],
@@ -79,6 +84,7 @@ const small = (name, base) => {
   );
 };
 small("get with its expiry", "get");
+small("transaction of a get", "get");
 for (const what of ["keys", "expiries", "count"]) small(`${what} of ${FEW}`, `list of ${FEW}`);
 kv.close();
 rmSync(folder, { recursive: true });

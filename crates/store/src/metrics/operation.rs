@@ -25,7 +25,7 @@ openkv_core::named! {
         Touch = "touch",
         /// A write of exactly one message.
         Enqueue = "enqueue",
-        /// Any other write.
+        /// Any other write, and a comparison of what a transaction without writes has read.
         Atomic = "atomic",
         /// A deletion of many entries; each of its commits counts as a write too.
         DeleteMany = "deleteMany",
