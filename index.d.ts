@@ -3804,7 +3804,7 @@ export interface OpenKvOptions {
    */
   maxOpen?: number | undefined;
   /**
-   * For a file only: where commits run. With `"auto"`, the default, a small write that is awaited alone commits on the
+   * For a file or memory: where commits run. With `"auto"`, the default, a small write that is awaited alone commits on the
    * thread of its caller, which saves the way to the writer thread and back (docs/benchmarks.md). It blocks that
    * thread, for about 1 ms in a turn of the event loop at most, by the durations of the last commits. Where the disk takes
    * longer than 0.5 ms to sync, or several callers write, commits run on the writer thread. With `"thread"` they always do.

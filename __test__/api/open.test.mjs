@@ -256,11 +256,6 @@ describe("options", () => {
     await assert.rejects(openKv(freshPath(), { encoding: "json" }), /must be "cbor" or "v8"/);
   });
 
-  test("lane is for files", async () => {
-    const words = /Option 'lane' is not for memory/;
-    await assert.rejects(openKv(":memory:", { lane: "thread" }), words);
-  });
-
   test("cacheSize and mmapSize are for files", async () => {
     for (const name of ["cacheSize", "mmapSize"]) {
       const words = new RegExp(`Option '${name}' is not for memory`);

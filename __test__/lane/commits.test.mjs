@@ -9,10 +9,19 @@ import { all, freshPath, open } from "../api/databases.mjs";
 /** More than the commits after which the lane may commit on its thread, and than fit a turn's budget. */
 const WRITES = 300;
 
-for (const lane of ["auto", "thread"]) {
-  describe(`lane: "${lane}"`, () => {
+const IN_MEMORY = () => ":memory:";
+const PLACES = [
+  ["a file", freshPath],
+  ["memory", IN_MEMORY],
+];
+const COMBINED = PLACES.flatMap(([where, newPath]) =>
+  ["auto", "thread"].map((lane) => ({ where, newPath, lane })),
+);
+
+for (const { where, newPath, lane } of COMBINED) {
+  describe(`${where}, lane: "${lane}"`, () => {
     test("awaited writes have rising versionstamps and are read back", async () => {
-      const kv = await open(freshPath(), { lane });
+      const kv = await open(newPath(), { lane });
       let last = "";
       for (let n = 0; n < WRITES; n++) {
         const { ok, versionstamp } = await kv.set(["k", n % 7], { n });
@@ -25,7 +34,7 @@ for (const lane of ["auto", "thread"]) {
     });
 
     test("writes that are called together end in the order of their calls", async () => {
-      const kv = await open(freshPath(), { lane });
+      const kv = await open(newPath(), { lane });
       for (let round = 0; round < 40; round++) {
         const ended = [];
         const calls = [];
@@ -40,7 +49,7 @@ for (const lane of ["auto", "thread"]) {
     });
 
     test("checks, sums and rejected writes have their outcomes", async () => {
-      const kv = await open(freshPath(), { lane });
+      const kv = await open(newPath(), { lane });
       let stamp = null;
       for (let n = 1; n <= WRITES; n++) {
         const right = { key: ["a"], versionstamp: stamp };
@@ -58,12 +67,25 @@ for (const lane of ["auto", "thread"]) {
     });
 
     test("timers run while one write after the other is awaited", async () => {
-      const kv = await open(freshPath(), { lane });
+      const kv = await open(newPath(), { lane });
       let ticks = 0;
       const timer = setInterval(() => ticks++, 1);
       while (ticks < 5) await kv.set(["k"], ticks);
       clearInterval(timer);
     });
+
+    test("an entry expires, and a message arrives", async () => {
+      const kv = await open(newPath(), { lane });
+      for (let n = 0; n < WRITES; n++) await kv.set(["k", n], n, { expireIn: 1 });
+      const got = new Promise((resolve) => void kv.listenQueue(resolve));
+      await kv.enqueue("hello");
+      assert.equal(await got, "hello");
+      while ((await kv.stats({ entries: true })).entries > 0) await new Promise(setImmediate);
+      assert.deepEqual(await all(kv.list({ prefix: ["k"] })), []);
+    });
+
+    // Each opening of memory is a database of its own.
+    if (newPath === IN_MEMORY) return;
 
     test("a watch of another handle sees the last of many writes", async () => {
       const path = freshPath();
@@ -75,16 +97,6 @@ for (const lane of ["auto", "thread"]) {
       do seen = (await stream.next()).value[0].value;
       while (seen !== WRITES);
       await stream.return();
-    });
-
-    test("an entry expires, and a message arrives", async () => {
-      const kv = await open(freshPath(), { lane });
-      for (let n = 0; n < WRITES; n++) await kv.set(["k", n], n, { expireIn: 1 });
-      const got = new Promise((resolve) => void kv.listenQueue(resolve));
-      await kv.enqueue("hello");
-      assert.equal(await got, "hello");
-      while ((await kv.stats({ entries: true })).entries > 0) await new Promise(setImmediate);
-      assert.deepEqual(await all(kv.list({ prefix: ["k"] })), []);
     });
 
     test("what was awaited is there after close, and later calls are refused", async () => {
@@ -120,15 +132,17 @@ describe("where a write that is awaited alone commits", () => {
   // Without a sync a commit is short on any disk.
   const options = { durability: "normal" };
 
-  test("on the thread of its caller, by default", async () => {
-    const kv = await open(freshPath(), options);
-    assert.ok((await inlineOf(kv, WRITES)) > 0);
-  });
+  for (const [where, newPath] of PLACES) {
+    test(`${where}: on the thread of its caller, by default`, async () => {
+      const kv = await open(newPath(), options);
+      assert.ok((await inlineOf(kv, WRITES)) > 0);
+    });
 
-  test('on the writer thread with lane: "thread"', async () => {
-    const kv = await open(freshPath(), { ...options, lane: "thread" });
-    assert.equal(await inlineOf(kv, WRITES), 0);
-  });
+    test(`${where}: on the writer thread with lane: "thread"`, async () => {
+      const kv = await open(newPath(), { ...options, lane: "thread" });
+      assert.equal(await inlineOf(kv, WRITES), 0);
+    });
+  }
 
   test("on the writer thread while the handle has a watch", async () => {
     const kv = await open(freshPath(), options);

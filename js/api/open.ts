@@ -149,14 +149,7 @@ export async function openKv(
   } else {
     requireFor("a file or memory", options, SERVER_OPTIONS);
     if (located === MEMORY) {
-      requireFor("memory", options, [
-        "encoding",
-        "metrics",
-        "cacheSize",
-        "mmapSize",
-        "maxOpen",
-        "lane",
-      ]);
+      requireFor("memory", options, ["encoding", "metrics", "cacheSize", "mmapSize", "maxOpen"]);
     } else {
       requireFor("a file: open ':memory:' with it", options, ["clock"]);
     }
@@ -170,10 +163,10 @@ export async function openKv(
     native.maxOpen = checkMaxOpen(options.maxOpen);
   }
   const consistency = options.consistency as KvConsistencyLevel | undefined;
-  const isFile = native.path !== "" && native.path !== MEMORY;
+  const isFileOrMemory = native.path !== "";
   const timed = checkClock(options.clock);
   native.clockMs = timed?.nowMs;
-  const commitsHere = isFile && !native.readonly && lane === "auto";
+  const commitsHere = isFileOrMemory && !native.readonly && lane === "auto";
   const settings = { consistency, commitsHere, now: timed && (() => timed.clock.now()) };
   const session = await Session.open(thread, native, checkSignal(options.signal), settings);
   if (timed !== undefined) await followClock(session, timed.clock);

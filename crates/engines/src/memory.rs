@@ -286,6 +286,11 @@ impl Writer for MemoryWriter {
         done.map(|report| Progress::Done(Report { worked: started.elapsed(), ..report }))
     }
 
+    /// Unless a reader is at work.
+    fn begin_at_once(&mut self, _durable: bool) -> bool {
+        self.0.try_write().is_some()
+    }
+
     fn log_changes(&mut self, origin: Origin, now_ms: i64, _deadline: Instant) -> Result<u64> {
         let mut tables = self.0.write();
         if tables.log.is_none() {
