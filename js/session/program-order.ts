@@ -14,7 +14,7 @@ const KEPT_BYTES_MAX = 1024 * 1024;
 /** Number of written keys that a range is compared with; with more, it waits for all of them. */
 const COMPARED_KEYS_MAX = 512;
 /** Size of a {@link HashCounts} table; a power of two. */
-const PLACES_MIN = 16 * 1024;
+const PLACES_MIN = 1024;
 const PLACES_MAX = 1024 * 1024;
 
 /** Running writes: those of one frame, or of one held call. */
