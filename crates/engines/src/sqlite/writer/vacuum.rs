@@ -42,6 +42,11 @@ impl SqliteWriter {
         self.set_durable(false)?;
         let before_bytes = bytes(&self.connection)?;
         self.begin_transaction(deadline)?;
+        // The caller may have given up while another process had the file.
+        if !goes_on() {
+            self.roll_back();
+            return Err(Error::closed());
+        }
         let steps_left = match step(&self.connection) {
             Ok(Some(steps_left)) => steps_left,
             done => {
