@@ -287,9 +287,9 @@ impl Lane {
         })
     }
 
-    /// Does one step of a command that reads a range, whose request is in the scratch, and writes its answer behind the
-    /// request, if the step is brief. It is counted as the command: here `TTL` and `ENTRIES` are scans of one key, and
-    /// `COUNT` is one without rows.
+    /// Does one step of a command that reads a range, or compares what a transaction has read. The request is in the scratch,
+    /// and the answer is written behind it, if the step is brief. It is counted as the command: here `TTL` and `ENTRIES` are
+    /// scans of one key, and `COUNT` is one without rows.
     pub(super) fn step(&mut self, request_len: usize, command: u32) -> i32 {
         let command = Command::from_number(command);
         match command.map(|command| (command, operation(command))) {
@@ -310,7 +310,7 @@ impl Lane {
         }
     }
 
-    /// A replica leaves it to its primary.
+    /// Compares what a transaction has read. A replica leaves that to its primary.
     fn check_reads(&mut self, request_len: usize, counted: Operation) -> i32 {
         let Self { scratch, turn, gate } = self;
         let check = |request: &[u8], room: &mut [u8]| {

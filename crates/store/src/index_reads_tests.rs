@@ -159,7 +159,6 @@ fn an_ordered_page_reads_about_as_many_entries_of_the_index_as_it_has() {
     assert_eq!(rows.visited, u64::from(COUNT));
 }
 
-/// Behind the first entries of a chunk, those of a page with a small limit were read one by one.
 #[test]
 fn a_brief_page_is_whole_and_goes_on_only_behind_its_own_order() {
     let mut rows = Rows::numbered(COUNT);
@@ -175,6 +174,7 @@ fn a_brief_page_is_whole_and_goes_on_only_behind_its_own_order() {
     assert!(list(None).brief_page(&mut rows, COUNT.into()).unwrap().is_none());
 }
 
+/// Behind the first entries of a chunk, those of a page with a small limit were read one by one.
 #[test]
 fn entries_of_an_ordered_page_are_fetched_together() {
     for limit in [1, 5, 63, 64, 65, 1000] {
