@@ -69,6 +69,34 @@ test("what the next token may do is asked for when a token is forgotten", async 
   });
 });
 
+test("an answer about a forgotten token says nothing of the next one", async () => {
+  const { url } = await served();
+  await onPage(url, { token: null, allow: [/401/, /403/] }, async (page) => {
+    let answer;
+    const answering = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const answerLate = async (route) => {
+      await answering;
+      await route.continue();
+    };
+    await page.goto("about:blank");
+    await page.route("**/api/rights", answerLate, { times: 1 });
+    const asked = page.waitForRequest("**/api/rights");
+    await page.goto(`${url}/#/?token=${accessToken}`);
+    const request = await asked;
+    await runCommand(page, "forget");
+    const field = page.getByLabel("A token of the database");
+    await field.waitFor();
+    const answered = page.waitForResponse((response) => response.request() === request);
+    answer();
+    await answered;
+    await field.fill(readToken);
+    await field.press("Enter");
+    await page.getByText("read-only", { exact: true }).waitFor();
+  });
+});
+
 test("an address that is malformed opens the page", async () => {
   const server = await servedFolder();
   await onPage(server.url, { hash: "/@%zz/entries", token: null, allow: [/401/] }, async (page) => {

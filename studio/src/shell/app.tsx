@@ -8,7 +8,7 @@ import { openViews } from "./commands";
 import { Help, helpIsOpen } from "./help";
 import { Palette, paletteIsOpen } from "./palette";
 import { go, hrefOf, route } from "./router";
-import { isMany, keepRights, mayWrite, readOnly, server } from "./session";
+import { isMany, keepRights, mayWrite, presentToken, readOnly, server } from "./session";
 import { nextTheme, theme } from "./theme";
 import { TokenDialog } from "./token-dialog";
 import { Toasts, report } from "./toasts";
@@ -25,10 +25,16 @@ export function App() {
     document.title = `${view?.title ?? "openkv"}${database === "" ? "" : ` · ${database}`} · openkv studio`;
   }, [view, database]);
   const isKnown = mayWrite.value !== undefined;
+  const token = presentToken.value;
   useEffect(() => {
     if (isKnown || (isMany.value && database === "")) return;
-    tokenMayWrite().then((may) => keepRights(database, may), report);
-  }, [database, isKnown]);
+    // The answer for a token that was forgotten meanwhile says nothing of the next one.
+    let isPresent = true;
+    tokenMayWrite().then((may) => isPresent && keepRights(database, may), report);
+    return () => {
+      isPresent = false;
+    };
+  }, [database, isKnown, token]);
   return (
     <div class="shell">
       <Navigation present={view} />

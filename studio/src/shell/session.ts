@@ -15,7 +15,7 @@ export const server = signal<Server>({ version: "", databases: "one" });
 /** The scope of the token of the admin API. A database's scope is its name, `""` on a server of one. */
 export const ADMIN = "/admin";
 
-const tokens = new Map<string, string>();
+const tokens = signal<ReadonlyMap<string, string>>(new Map());
 
 /** The dialog for a token that is open now. */
 export interface Asking {
@@ -27,11 +27,14 @@ export interface Asking {
 export const asking = signal<Asking | undefined>(undefined);
 let answered: Promise<string | undefined> | undefined;
 
-const writing = signal<Readonly<Record<string, boolean>>>({});
+const writing = signal<ReadonlyMap<string, boolean>>(new Map());
 
 /** Whether the token of the present database may write; `undefined` until that is known. */
-export const mayWrite = computed(() => writing.value[route.value.database]);
+export const mayWrite = computed(() => writing.value.get(route.value.database));
 export const readOnly = computed(() => mayWrite.value === false);
+
+/** The token of the present database. */
+export const presentToken = computed(() => tokenOf(route.value.database));
 
 /** What the server has: many databases or one. */
 export const isMany = computed(() => server.value.databases === "many");
@@ -42,25 +45,25 @@ export async function meetServer(): Promise<void> {
   if (!response.ok) throw new Error(`The server answered ${response.status}.`);
   const found = (await response.json()) as Server;
   const scope = found.databases === "many" ? route.value.database || ADMIN : "";
-  if (givenToken !== undefined) tokens.set(scope, givenToken);
+  if (givenToken !== undefined) keepToken(scope, givenToken);
   server.value = found;
 }
 
-export const tokenOf = (scope: string): string | undefined => tokens.get(scope);
+export const tokenOf = (scope: string): string | undefined => tokens.value.get(scope);
 
 export function keepToken(scope: string, token: string): void {
-  tokens.set(scope, token);
+  tokens.value = new Map(tokens.value).set(scope, token);
 }
 
+/** Forgets the token of a scope, and what it may do. */
 export function forget(scope: string): void {
-  tokens.delete(scope);
-  const { [scope]: _, ...others } = writing.value;
-  writing.value = others;
+  tokens.value = new Map([...tokens.value].filter(([of]) => of !== scope));
+  writing.value = new Map([...writing.value].filter(([of]) => of !== scope));
 }
 
 /** Keeps whether the token of a database may write, until the token is another one. */
 export function keepRights(database: string, may: boolean): void {
-  writing.value = { ...writing.value, [database]: may };
+  writing.value = new Map(writing.value).set(database, may);
 }
 
 /** Asks for the token of a scope. Requests that need it at the same time share one dialog. */
@@ -72,7 +75,7 @@ export function askToken(scope: string, wrong: boolean): Promise<string | undefi
       answer(token) {
         asking.value = undefined;
         answered = undefined;
-        if (token !== undefined) tokens.set(scope, token);
+        if (token !== undefined) keepToken(scope, token);
         resolve(token);
       },
     };
