@@ -1956,7 +1956,8 @@ export class AtomicOperation<Checked extends boolean = true> {
   /**
    * Inserts a document of a collection, as {@link KvCollection.insert} does: under a check that its id is free.
    *
-   * @throws KvValidationError if the schema refuses the document; TypeError for something that is no collection.
+   * @throws KvValidationError if the schema refuses the document; KvConflictError if the operation inserts one of the same
+   *   id already; TypeError for something that is no collection.
    *
    * @example
    * await kv.atomic().insert(orders, order).sum(["sold", order.item], 1).enqueue(order.id).commit();
@@ -2517,7 +2518,8 @@ export interface KvCollectionOptions<S extends KvSchema, Id, Indexes> {
   indexes?: Indexes | undefined;
   /**
    * `"sync"`: indexes are created, made again when their definition has changed, and dropped when they are no longer
-   * declared. `"check"`: a difference is a {@link KvError} with code `UNSUPPORTED`. `"off"`: nothing is done.
+   * declared. `"check"`: one that is missing or defined otherwise is a {@link KvError} with code `UNSUPPORTED`. `"off"`:
+   * nothing is done.
    * Default: `"sync"`.
    */
   indexMode?: "sync" | "check" | "off" | undefined;
@@ -2649,8 +2651,8 @@ export interface KvCollection<
   /** Writes new documents in one commit: all or none. */
   insertMany(values: readonly Input[], options?: KvExpireOptions): Promise<KvDocument<T, Id>[]>;
   /**
-   * Changes a document: reads it, adds the properties of `change` or calls it, checks the result by the schema, and
-   * commits, again if another writer was faster. Returns `null` if there is none. A property that is `undefined`
+   * Changes a document: reads it, adds the properties of `change` or calls it, which answers at once, checks the result by
+   * the schema, and commits, again if another writer was faster. Returns `null` if there is none. A property that is `undefined`
    * is removed. Without `expireIn` or `expireAt` the document does not expire any more, as with {@link Kv.set}.
    */
   update(

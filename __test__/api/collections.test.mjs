@@ -128,6 +128,44 @@ onEveryKind("collections", (fresh) => {
       true,
     );
     assert.equal((await users.get("new")).value.email, "other");
+    const [first, second] = ["first", "second"].map((email) => ({ id: "twice", email }));
+    const twice = (error) => error instanceof KvConflictError && error.keys[0][1] === "twice";
+    await assert.rejects(users.insertMany([first, second]), twice);
+    assert.throws(() => kv.atomic().insert(users, first).insert(users, second), twice);
+    assert.equal(await users.get("twice"), null);
+  });
+
+  test("a document keeps its id, whatever the id is", async () => {
+    const kv = await fresh();
+    const own = kv.collection(["own"], { schema: free, id: "id" });
+    const long = "x".repeat(1000);
+    for (const [id, other] of [
+      [Uint8Array.of(1, 1), Uint8Array.of(2, 2)],
+      [`${long}a`, `${long}b`],
+      [2n ** 300n, 2n ** 301n],
+      [-0, 0],
+      ["ada", null],
+    ]) {
+      await own.insert({ id });
+      const refused = { name: "TypeError", code: "INVALID" };
+      await assert.rejects(own.replace(id, { id: other }), refused);
+      await assert.rejects(own.update(id, { id: other }), refused);
+      await assert.rejects(own.insert({ id }, { id: other ?? "bob" }), refused);
+    }
+    assert.equal(await own.count(), 5);
+    const [a, b] = [Uint8Array.of(1), Uint8Array.of(2)].map((bytes, n) =>
+      kv.collection(["t", bytes], { schema: (value) => ({ ...value, n }), id: "id" }),
+    );
+    await kv.schema({ a, b }).set(["t", Uint8Array.of(2), "x"], { id: "x" });
+    assert.equal((await b.get("x")).value.n, 1, "by the schema of its own collection");
+  });
+
+  test("the version of a document is no property of its own", async () => {
+    const { users } = await filled(fresh);
+    const refused = /the property __version is the version of the document/;
+    await assert.rejects(users.insert({ id: "new", email: "n", __version: 3 }), refused);
+    await assert.rejects(users.update("ada", { __version: 2 }), refused);
+    assert.equal((await users.get("ada")).value.age, 36);
   });
 
   test("update merges, calls, removes, and answers null for none", async () => {
@@ -351,6 +389,39 @@ onEveryKind("collections", (fresh) => {
     );
   });
 
+  test("collections whose prefixes are alike keep their own indexes", async () => {
+    const kv = await fresh();
+    const at = ["tenants", "a".repeat(36), "projects", "b".repeat(36)];
+    const far = Array.from({ length: 6 }, () => "c".repeat(100));
+    const options = { schema: free, id: "id", indexes: { email: { unique: true } } };
+    const prefixes = [
+      [...at, "users"],
+      [...at, "tasks"],
+      [...far, "users"],
+      [...far, "tasks"],
+      ["i", Uint8Array.of(1, 1)],
+      ["i", Uint8Array.of(2, 2)],
+      ["n", -0],
+      ["n", 0],
+      ["é😀".repeat(60), "users"],
+      ["é😀".repeat(60), "tasks"],
+    ];
+    for (const prefix of prefixes) {
+      const own = kv.collection(prefix, options);
+      await own.insert({ id: 1, email: "a" });
+      await own.ready();
+    }
+    assert.equal((await kv.listIndexes()).length, prefixes.length);
+    for (const prefix of prefixes) {
+      const again = kv.collection(prefix, options).insert({ id: 2, email: "a" });
+      await assert.rejects(again, KvUniqueError);
+    }
+    await kv.collection(prefixes[2], { schema: free, id: "id", indexes: {} }).ready();
+    const left = (await kv.listIndexes()).map(({ prefix }) => prefix);
+    assert.equal(left.length, prefixes.length - 1);
+    assert.ok(!left.some((prefix) => prefix.length === 7 && prefix[6] === "users"));
+  });
+
   test("documents that are not unique fail a unique index", async () => {
     const kv = await peopled();
     await people(kv, { indexes: {} }).update(3, { email: "a" });
@@ -380,6 +451,12 @@ onEveryKind("collections", (fresh) => {
     assert.equal((await reader.read()).value.value.age, 37);
     await users.delete("ada");
     assert.equal((await reader.read()).value, null);
+    await users.insert({ id: "ada", email: "a", age: 1 });
+    assert.equal((await reader.read()).value.value.age, 1);
+    // Nothing is read ahead: the newest state counts.
+    await users.update("ada", { age: 2 });
+    await users.update("ada", { age: 3 });
+    assert.equal((await reader.read()).value.value.age, 3);
     await reader.cancel();
   });
 
@@ -392,6 +469,7 @@ onEveryKind("collections", (fresh) => {
     const seen = [];
     while (seen.length < 2) {
       const { value } = await reader.read();
+      assert.notEqual(value.changes.length, 0);
       for (const change of value.changes) seen.push([change.type, change.id, change.value?.age]);
     }
     await reader.cancel();
@@ -421,17 +499,40 @@ test("an asynchronous schema is refused, and nothing is written", async () => {
   await kv.close();
 });
 
+test("an asynchronous change is refused, and the document stays", async () => {
+  const kv = await openKv(":memory:");
+  const copying = kv.collection(["things"], { schema: (value) => ({ ...value }), id: "ulid" });
+  const { id } = await copying.insert({ n: 1 });
+  const refused = /update: the change is asynchronous: make what it has to wait for before/;
+  await assert.rejects(
+    copying.update(id, async (old) => ({ ...old, n: 2 })),
+    refused,
+  );
+  await assert.rejects(
+    copying.update(id, async () => Promise.reject(new Error("late"))),
+    refused,
+  );
+  assert.deepEqual((await copying.get(id)).value, { n: 1 });
+  await kv.close();
+});
+
 test("more than one step of a migration counts each document once", async () => {
   const kv = await openKv(":memory:");
   const old = kv.collection(["n"], { schema: free, id: "n" });
   for (let at = 0; at < 250; at += 50) {
     await old.insertMany(Array.from({ length: 50 }, (_, i) => ({ n: at + i })));
   }
-  const newer = kv.collection(["n"], { schema: free, id: "n", version: 3 });
+  const newer = kv.collection(["n"], {
+    schema: free,
+    id: "n",
+    version: 3,
+    indexes: { n: { unique: true } },
+  });
   const ending = new AbortController();
   const onProgress = () => ending.abort(new Error("stopped"));
   await assert.rejects(newer.migrateAll({ onProgress, signal: ending.signal }), /stopped/);
   assert.deepEqual(await newer.migrateAll(), { migrated: 150 });
+  assert.equal((await kv.listIndexes()).length, 1, "the declared index is made before");
   assert.equal(await kv.count({ prefix: ["n"] }, { where: { __version: 3 } }), 250);
   await kv.close();
 });

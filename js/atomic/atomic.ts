@@ -104,6 +104,8 @@ export class AtomicOperation {
   #bad = false;
   /** The locks of the messages that the commit acknowledges, if any. */
   #locks: MessageLock[] | null = null;
+  /** The keys of the documents that it inserts; null if there are none. */
+  #inserted: Set<string> | null = null;
 
   constructor(session: Session) {
     if (!(session instanceof Session)) {
@@ -317,7 +319,7 @@ export class AtomicOperation {
   }
 
   insert(collection: object, value: unknown, options?: unknown): this {
-    insertBy(this, collection, value, options);
+    insertBy(this, collection, value, options, (this.#inserted ??= new Set()));
     return this;
   }
 

@@ -1,6 +1,7 @@
 // Duty: a collection of a handle: its reads, and its writes, each in a commit of its own.
 
 import { checkOptions, shown } from "../arguments/check.js";
+import { bytesOf } from "../codec/key-bytes.js";
 import { misuse } from "../model/errors.js";
 import {
   type Definition,
@@ -16,6 +17,7 @@ import { type Document, type Reader, type Settle, documentOf } from "./documents
 import { TransactionCollection, type Writer, checkWrite, taken } from "./in-transaction.js";
 import { CollectionReads } from "./reads.js";
 import { notUnique } from "../session/violations.js";
+import { readable } from "../watch/pulled.js";
 import type {
   KvCallOptions,
   KvChanges,
@@ -108,7 +110,8 @@ export class KvCollection extends CollectionReads {
   ): Promise<Document[]> {
     await this.#settle();
     const operation = this.#kv.atomic();
-    for (const one of prepared) putInsert(operation, one, expiry);
+    const inserted = new Set<string>();
+    for (const one of prepared) putInsert(operation, method, one, expiry, inserted);
     const result = await operation.commit();
     if (!result.ok && result.violations !== undefined) throw notUnique(result.violations);
     if (!result.ok) throw taken(method, prepared[result.failed[0]].key);
@@ -148,16 +151,15 @@ export class KvCollection extends CollectionReads {
     const states = this.#kv.watch([keyOf(this.#definition, "watch", id)], options);
     const one = ([entry]: readonly KvEntryMaybe<unknown>[]) =>
       documentOf(this.#definition, "watch", entry);
-    return states.pipeThrough(mapped(one));
+    return mapped(states, one);
   }
 
   changes(options: { since?: string | undefined } & KvCallOptions = {}): ReadableStream<object> {
     const { prefix } = this.#definition;
     const parts = prefix.length + 1;
     const batches = this.#kv.watch({ prefix }, options);
-    const own = ({ changes, ...rest }: KvChanges) => ({
-      ...rest,
-      changes: changes
+    const own = ({ changes, ...rest }: KvChanges) => {
+      const documents = changes
         .filter(({ key }) => key.length === parts)
         .map((change) => ({
           ...change,
@@ -166,9 +168,12 @@ export class KvCollection extends CollectionReads {
             change.type === "set"
               ? present(this.#definition, "changes", change.value)
               : change.value,
-        })),
-    });
-    return batches.pipeThrough(mapped(own));
+        }));
+      // The end of the present documents is told even if there are none.
+      if (documents.length === 0 && rest.initial !== "last") return undefined;
+      return { ...rest, changes: documents };
+    };
+    return mapped(batches, own);
   }
 
   async migrateAll(options?: object): Promise<{ migrated: number }> {
@@ -180,6 +185,7 @@ export class KvCollection extends CollectionReads {
     }
     const { prefix, version } = this.#definition;
     let migrated = 0;
+    await this.#settle();
     if (version === 1) return { migrated };
     const where = { $not: { [VERSION]: { $gte: version } } };
     for (;;) {
@@ -206,8 +212,20 @@ export class KvCollection extends CollectionReads {
   }
 }
 
-/** Adds the insertion of a document to an atomic operation. */
-function putInsert(operation: Operation, { key, stored }: Prepared, expiry: KvExpireOptions): void {
+/**
+ * Adds the insertion of a document to an atomic operation. `inserted` has the keys that the operation inserts: their checks
+ * are met before the commit, and do not see each other.
+ */
+function putInsert(
+  operation: Operation,
+  method: string,
+  { key, stored }: Prepared,
+  expiry: KvExpireOptions,
+  inserted: Set<string>,
+): void {
+  const bytes = bytesOf(key);
+  if (inserted.has(bytes)) throw taken(method, key);
+  inserted.add(bytes);
   operation.check({ key, versionstamp: null });
   operation.set(key, stored, expiry);
 }
@@ -218,6 +236,7 @@ export function insertBy(
   collection: unknown,
   input: unknown,
   options: unknown,
+  inserted: Set<string>,
 ): void {
   if (!isCollection(collection)) {
     throw misuse(
@@ -225,11 +244,31 @@ export function insertBy(
     );
   }
   const { id, expiry } = checkWrite("insert", options);
-  putInsert(operation, prepare(definitionOf(collection), "insert", input, id), expiry);
+  const prepared = prepare(definitionOf(collection), "insert", input, id);
+  putInsert(operation, "insert", prepared, expiry, inserted);
 }
 
-function mapped<From, To>(map: (from: From) => To): TransformStream<From, To> {
-  return new TransformStream<From, To>({
-    transform: (from, controller) => controller.enqueue(map(from)),
+/** What `map` makes of a stream, without what it makes `undefined` of. It reads nothing ahead. */
+function mapped<From, To>(
+  stream: ReadableStream<From>,
+  map: (from: From) => To | undefined,
+): ReadableStream<To> {
+  const reader = stream.getReader();
+  return readable<To>({
+    async pull(mappings) {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return mappings.close();
+        let made: To | undefined;
+        try {
+          made = map(value);
+        } catch (error) {
+          reader.cancel(error).catch(() => {});
+          throw error;
+        }
+        if (made !== undefined) return mappings.enqueue(made);
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
   });
 }

@@ -1,9 +1,12 @@
 // Duty: makes the indexes of a database those that a collection declares.
-// Invariant: an index belongs to a collection if its name begins with that of the collection; no other index
-// is changed.
+// Invariant: an index belongs to a collection if it has the prefix of the collection, and a name that begins with that of
+// the collection; no other index is changed.
 
+import { createHash } from "node:crypto";
 import { checkOptions, shown } from "../arguments/check.js";
-import { printGiven } from "../codec/key-text.js";
+import { bytesOf, keyOf } from "../codec/key-bytes.js";
+import { exactText, printGiven } from "../codec/key-text.js";
+import type { KeyPart } from "../codec/key.js";
 import { KvError, misuse } from "../model/errors.js";
 import { NativePromise } from "../model/native-promise.js";
 import type { KvEntryKey, KvValueIndexInfo, KvValueIndexOptions } from "../model/types.js";
@@ -14,10 +17,15 @@ type Mode = (typeof MODES)[number];
 
 const DEFINITION = ["on", "unique", "multi", "sparse"] as const;
 
+/** Bytes of a prefix in the names of its indexes; of a longer one, the rest is a hash. */
+const PREFIX_BYTES_MAX = 120;
+/** Characters of that hash. */
+const HASH_CHARS = 24;
+
 /** The methods of a handle about indexes. */
 export interface IndexHandle {
   createIndex(options: KvValueIndexOptions): Promise<Created>;
-  listIndexes(): Promise<readonly { name: string }[]>;
+  listIndexes(): Promise<readonly { name: string; prefix: KvEntryKey }[]>;
   dropIndex(name: string): Promise<boolean>;
 }
 
@@ -32,13 +40,15 @@ interface Declared {
 }
 
 export class DeclaredIndexes {
+  readonly #prefix: KvEntryKey;
   readonly #beginning: string;
   readonly #declared: readonly Declared[];
   readonly #mode: Mode;
   #created: Promise<readonly Created[]> | undefined;
 
   constructor(prefix: KvEntryKey, indexes: unknown, mode: unknown) {
-    this.#beginning = `${printGiven(prefix)} `;
+    this.#prefix = prefix;
+    this.#beginning = `${shortened(exactText(keyOf(bytesOf(prefix)) as KeyPart[]))} `;
     if (!MODES.includes(mode as Mode)) {
       const known = MODES.map((name) => `"${name}"`).join(", ");
       throw misuse(`kv.collection: indexMode must be one of ${known}: received ${shown(mode)}`);
@@ -76,7 +86,10 @@ export class DeclaredIndexes {
 
   async #settle(kv: IndexHandle): Promise<readonly Created[]> {
     if (this.#mode === "off") return [];
-    const found = (await kv.listIndexes()).filter(({ name }) => name.startsWith(this.#beginning));
+    const of = bytesOf(this.#prefix);
+    const isOwn = ({ name, prefix }: { name: string; prefix: KvEntryKey }) =>
+      name.startsWith(this.#beginning) && bytesOf(prefix) === of;
+    const found = (await kv.listIndexes()).filter(isOwn);
     const texts = new Map(found.map((info) => [info.name, textOf(info)]));
     const wanted = new Map(this.#declared.map(({ options, text }) => [options.name, text]));
     if (this.#mode === "check") this.#compare(texts, wanted);
@@ -95,10 +108,17 @@ export class DeclaredIndexes {
     const names = differing.map(([name]) => name.slice(this.#beginning.length)).join(", ");
     throw new KvError(
       "UNSUPPORTED",
-      `the indexes ${names} of the collection ${this.#beginning}are not as declared: open it once with ` +
+      `the indexes ${names} of the collection ${printGiven(this.#prefix)} are not as declared: open it once with ` +
         'indexMode: "sync"',
     );
   }
+}
+
+function shortened(name: string): string {
+  const bytes = Buffer.from(name);
+  if (bytes.length <= PREFIX_BYTES_MAX) return name;
+  const hash = createHash("sha256").update(bytes).digest("hex").slice(0, HASH_CHARS);
+  return `${bytes.toString("utf8", 0, PREFIX_BYTES_MAX)}…${hash}`;
 }
 
 /** A definition as a text that equal ones have in common. */

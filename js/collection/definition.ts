@@ -4,7 +4,9 @@
 
 import { randomBytes } from "node:crypto";
 import { checkOptions, shown } from "../arguments/check.js";
-import { printGiven, printKey } from "../codec/key-text.js";
+import { bytesOf } from "../codec/key-bytes.js";
+import type { KeyPart } from "../codec/key.js";
+import { exactText, printGiven } from "../codec/key-text.js";
 import { now } from "../model/clock.js";
 import { KvError, invalid, misuse } from "../model/errors.js";
 import { DeclaredIndexes } from "./declared-indexes.js";
@@ -20,6 +22,9 @@ const FIRST_VERSION = 1;
 
 /** Makes an id. */
 const MAKERS = { uuidv7, ulid } as const;
+
+/** Characters of an id that a message has whole. */
+const ID_CHARS_MAX = 100;
 
 const PART_TYPES: ReadonlySet<string> = new Set(["string", "number", "bigint", "boolean"]);
 
@@ -93,7 +98,7 @@ export function keyOf({ prefix }: Definition, method: string, id: unknown): KvEn
   );
 }
 
-function isPart(part: unknown): part is KvEntryKeyPart {
+export function isPart(part: unknown): part is KvEntryKeyPart {
   return PART_TYPES.has(typeof part) || ArrayBuffer.isView(part);
 }
 
@@ -105,22 +110,34 @@ export function prepare(
   given?: unknown,
 ): Prepared {
   const value = definition.validate(method, input);
-  const own = definition.idOf?.(value);
+  const own = definition.idOf?.(value) ?? undefined;
   if (definition.idOf !== undefined && own === undefined) {
     throw invalid(`${method}: the document has no id: the schema must require it`);
   }
   const id = own ?? given ?? definition.makeId?.();
   const key = keyOf(definition, method, id);
-  if (given !== undefined && printKey([given]) !== printKey([id])) {
+  if (given !== undefined && bytesOf(keyOf(definition, method, given)) !== bytesOf(key)) {
     throw invalid(
-      `${method}: the document has the id ${shown(id)}, and not ${shown(given)}: insert it under its own id ` +
+      `${method}: the document has the id ${printId(id)}, and not ${printId(given)}: insert it under its own id ` +
         "and delete the other one",
     );
   }
   return { id: id as KvEntryKeyPart, key, value, stored: withVersion(definition, method, value) };
 }
 
+/** An id in a message, in which two different ones look different if they are short. */
+function printId(id: unknown): string {
+  const text = exactText([id as KeyPart]).slice(1, -1);
+  return text.length > ID_CHARS_MAX ? shown(id) : text;
+}
+
 function withVersion({ version }: Definition, method: string, value: unknown): unknown {
+  const own = isObject(value) ? value[VERSION] : undefined;
+  if (typeof own === "number" || (own !== undefined && version > FIRST_VERSION)) {
+    throw invalid(
+      `${method}: the property ${VERSION} is the version of the document: give yours another name`,
+    );
+  }
   if (version === FIRST_VERSION) return value;
   if (!isObject(value)) {
     throw invalid(

@@ -6,6 +6,7 @@ import { printKey } from "../codec/key-text.js";
 import { type Definition, type Prepared, isObject, keyOf, prepare, present } from "./definition.js";
 import { type Document, type Entry, type Reader, type Settle, isAbsent } from "./documents.js";
 import { CollectionReads } from "./reads.js";
+import { refusePromise } from "./schema.js";
 import type { KvEntryKey, KvExpireOptions } from "../model/types.js";
 
 /** The methods of a transaction that write. */
@@ -86,7 +87,10 @@ export class TransactionCollection extends CollectionReads {
     const entry = await this.#read("update", key, expectedVersion);
     if (isAbsent(entry)) return null;
     const old = present(this.#definition, "update", entry.value);
-    const changed = typeof change === "function" ? change(old) : merged(old, change);
+    const changed =
+      typeof change === "function"
+        ? refusePromise("update", "change", change(old))
+        : merged(old, change);
     return this.#set(prepare(this.#definition, "update", changed, id), expiry);
   }
 

@@ -16,7 +16,7 @@ export function validatorOf(schema: unknown): Validate {
   if (typeof schema === "function") {
     const own = (schema as { "~standard"?: unknown })["~standard"];
     if (own !== undefined) return standard(own);
-    return (method, value) => refusePromise(method, schema(value));
+    return (method, value) => refusePromise(method, "schema", schema(value));
   }
   throw misuse(
     "kv.collection: schema must be a schema of zod, valibot, arktype or another library with the " +
@@ -32,7 +32,7 @@ function standard(own: unknown): Validate {
     );
   }
   return (method, value) => {
-    const result = refusePromise(method, validate(value)) as {
+    const result = refusePromise(method, "schema", validate(value)) as {
       value?: unknown;
       issues?: readonly KvSchemaIssue[] | undefined;
     };
@@ -41,7 +41,15 @@ function standard(own: unknown): Validate {
   };
 }
 
-function refusePromise(method: string, result: unknown): unknown {
+/** What a function that must answer at once does with what was made before. */
+const AT_ONCE = { schema: "check that by the schema", change: "use that in the change" } as const;
+
+/** Refuses the promise of such a function. */
+export function refusePromise(
+  method: string,
+  what: keyof typeof AT_ONCE,
+  result: unknown,
+): unknown {
   const { then } = (result ?? {}) as { then?: unknown };
   if (typeof then === "function") {
     // Its rejection is not a second error of the program.
@@ -51,7 +59,7 @@ function refusePromise(method: string, result: unknown): unknown {
       () => {},
     );
     throw misuse(
-      `${method}: the schema is asynchronous: make what it has to wait for before, and check that by the schema`,
+      `${method}: the ${what} is asynchronous: make what it has to wait for before, and ${AT_ONCE[what]}`,
     );
   }
   return result;

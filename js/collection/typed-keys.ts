@@ -1,10 +1,11 @@
 // Duty: a handle that knows only the keys of some collections, and their values.
 
 import { shown } from "../arguments/check.js";
+import { bytesOf } from "../codec/key-bytes.js";
 import { printGiven } from "../codec/key-text.js";
 import { invalid, misuse } from "../model/errors.js";
 import { type Handle, type KvCollection, definitionOf, isCollection } from "./collection.js";
-import { type Definition, prepare, present } from "./definition.js";
+import { type Definition, isPart, prepare, present } from "./definition.js";
 import type {
   KvCommitResult,
   KvEntryKey,
@@ -59,12 +60,12 @@ export class TypedKeys {
 
   /** The collection whose documents have such keys. */
   #ownerOf(method: string, key: unknown): Definition {
-    const parts: readonly unknown[] = Array.isArray(key) ? key : [];
-    const owner = this.#definitions.find(
-      ({ prefix }) =>
-        parts.length === prefix.length + 1 &&
-        printGiven(prefix) === printGiven(parts.slice(0, prefix.length)),
-    );
+    const parts = Array.isArray(key) && key.every(isPart) ? key : [];
+    const above = bytesOf(parts.slice(0, -1));
+    const owner =
+      parts.length === 0
+        ? undefined
+        : this.#definitions.find(({ prefix }) => bytesOf(prefix) === above);
     if (owner !== undefined) return owner;
     const known = this.#definitions.map(({ prefix }) => printGiven([...prefix, "…"])).join(", ");
     throw invalid(`${method}: no collection has the key ${printGiven(key)}: known are ${known}`);

@@ -1,7 +1,6 @@
 // Duty: the building of an index: its progress, and when it is complete.
 
 import { nameText } from "../arguments/names.js";
-import type { KeyPart } from "../codec/key.js";
 import { setTimeout } from "../model/clock.js";
 import { KvError } from "../model/errors.js";
 import { NativePromise } from "../model/native-promise.js";
@@ -86,15 +85,4 @@ export class Building<I extends Described> {
     this.info = found;
     this.#index.state = found.state;
   }
-}
-
-/** The default name of an index: a unique text of its prefix. */
-export function nameOfPrefix(prefix: readonly KeyPart[]): string {
-  const spell = (part: KeyPart): string => {
-    if (typeof part === "string") return JSON.stringify(part);
-    if (typeof part === "bigint") return `${part}n`;
-    if (typeof part === "object") return `0x${Buffer.from(part as Uint8Array).toString("hex")}`;
-    return Object.is(part, -0) ? "-0" : String(part);
-  };
-  return `[${prefix.map(spell).join(",")}]`;
 }

@@ -4,10 +4,11 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { option } from "../arguments/options.js";
 import { call } from "../session/call.js";
 import { decodeKey } from "../codec/key.js";
+import { exactText } from "../codec/key-text.js";
 import { Writer } from "../codec/writer.js";
 import { KvError, invalid } from "../model/errors.js";
 import { CALL_CREATE_INDEX, CALL_DROP_INDEX, CALL_LIST_INDEXES } from "../native/contract.js";
-import { Building, nameOfPrefix } from "./building.js";
+import { Building } from "./building.js";
 import { createValueIndex, listValueIndexes } from "./value-index.js";
 import { Sized, putPrefix, putText } from "./search.js";
 import { NativePromise } from "../model/native-promise.js";
@@ -79,7 +80,7 @@ export async function createIndex(
   putPrefix(session, rest, "kv.createIndex", given.prefix);
   const fields = listOf("fields", given.fields, "string") as string[];
   const lengths = listOf("prefixLengths", given.prefixLengths ?? [], "number") as number[];
-  putText(frame, given.name ?? nameOfPrefix(decodeKey(rest.buf, 4, rest.pos)));
+  putText(frame, given.name ?? exactText(decodeKey(rest.buf, 4, rest.pos)));
   frame.bytes(rest.buf.subarray(0, rest.pos));
   frame.u8(tokenizer);
   // A number that does not fit is out of bounds; Rust reports it.

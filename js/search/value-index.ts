@@ -2,7 +2,7 @@
 
 import { checkOptions, shown } from "../arguments/check.js";
 import { type KeyPart, decodeKey } from "../codec/key.js";
-import { printKey } from "../codec/key-text.js";
+import { exactText, printKey } from "../codec/key-text.js";
 import { Writer } from "../codec/writer.js";
 import { KvError, invalid } from "../model/errors.js";
 import { CALL_CREATE_VALUE_INDEX, CALL_LIST_VALUE_INDEXES } from "../native/contract.js";
@@ -20,7 +20,7 @@ import type {
   KvValueIndexOptions,
 } from "../model/types.js";
 import { signalled } from "../arguments/signal.js";
-import { Building, nameOfPrefix } from "./building.js";
+import { Building } from "./building.js";
 import { Sized, putPrefix, putText } from "./search.js";
 
 const OPTIONS = [
@@ -78,7 +78,7 @@ export async function createValueIndex(
 /** The default name: that of the prefix, and the paths. */
 function nameOf(prefix: readonly KeyPart[], paths: readonly KvIndexPath[]): string {
   const spelled = paths.map(({ path, order }) => (order === "desc" ? `-${path}` : path));
-  return `${nameOfPrefix(prefix)} by ${spelled.join(", ")}`;
+  return `${exactText(prefix)} by ${spelled.join(", ")}`;
 }
 
 export async function listValueIndexes(
