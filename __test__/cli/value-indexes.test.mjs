@@ -96,3 +96,48 @@ for (const [name, target] of Object.entries(TARGETS)) {
     await restored.close();
   });
 }
+
+test("what a unique index refuses is named, and nothing else is left out", async () => {
+  const unique = async (name) => {
+    const file = path(name);
+    const kv = await openKv(file);
+    await (await kv.createIndex({ type: "value", prefix: ["u"], on: "m", unique: true })).ready();
+    await kv.set(["u", 1], { m: "ada" });
+    await kv.close();
+    return file;
+  };
+  const refused = /unique index '\["u"\] by m' has the value of \["u",2\] for \["u",1\] already/;
+  const from = path("not unique.db");
+  const source = await openKv(from);
+  for (const [id, m] of ["", "", "ada", "bob", "eve"].entries()) {
+    if (m !== "") await source.set(["u", id], { m });
+  }
+  await source.close();
+  const lines = path("not unique.ndjson");
+  assert.equal((await openkv("-d", from, "export", lines)).code, 0);
+  for (const flags of [[], ["--skip-existing"]]) {
+    const db = await unique(`imported ${flags.length}.db`);
+    const { code, err } = await openkv("-d", db, "import", lines, ...flags);
+    assert.equal(code, 1);
+    assert.match(err, refused);
+    assert.match(err, /line 1: /);
+    assert.match(err, /imported 2 entries .*0 skipped, 1 failed/);
+    const kv = await openKv(db);
+    assert.equal(await kv.count({ prefix: ["u"] }), 3);
+    await kv.close();
+  }
+  for (const flag of ["--skip-existing", "--if-newer", "--force"]) {
+    const { code, err } = await openkv("copy", from, await unique(`copied ${flag}.db`), flag);
+    assert.equal(code, 1);
+    assert.match(err, refused);
+  }
+  const db = await unique("written.db");
+  for (const args of [
+    ["set", "--if-absent", '["u",2]', '{m:"ada"}'],
+    ["atomic", '{check:["u",2],versionstamp:null}', '{set:["u",2],value:{m:"ada"}}'],
+  ]) {
+    const { code, err } = await openkv("-d", db, ...args);
+    assert.equal(code, 1);
+    assert.match(err, refused);
+  }
+});

@@ -188,6 +188,19 @@ for (const [place, database] of Object.entries(places)) {
 }
 
 describe("on a file, beyond", () => {
+  it("names the unique index that refuses a write", async () => {
+    const path = newPath();
+    const kv = await openKv(path);
+    await (await kv.createIndex({ type: "value", prefix: ["u"], on: "m", unique: true })).ready();
+    await kv.set(["u", 1], { m: "ada" });
+    await kv.close();
+    const client = await onStreams("mcp", "--write", path);
+    for (const versionstamp of [undefined, null]) {
+      const set = { key: ["u", 2], value: { m: "ada" }, versionstamp };
+      await expect(call(client, "set", set)).rejects.toThrow(/the unique index .* by m' has/);
+    }
+  });
+
   it("shows the history of an entry", async () => {
     const path = newPath();
     const kv = await openKv(path, { history: 60_000 });

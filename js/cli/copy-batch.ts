@@ -6,6 +6,7 @@ import type { AtomicOperation } from "../atomic/atomic.js";
 import type { ExportedEntry } from "../interchange/encode.js";
 import type { Kv } from "../api/kv.js";
 import { sizeOf } from "../api/size.js";
+import { notUnique } from "../session/violations.js";
 
 const COPY_BYTES_MAX = 512 * 1024;
 /** Below `commitKeyBytesMax` of every server. */
@@ -87,6 +88,10 @@ export class CopyBatch {
       if (this.#checked) operation.check({ key, versionstamp: replaces });
       operation.set(key, value, expireAt == null ? undefined : { expireAt });
     }
-    return (await operation.commit()).ok;
+    const result = await operation.commit();
+    // An index of the destination refuses the copy, and not another writer.
+    if (!result.ok && result.violations !== undefined && items.length === 1)
+      throw notUnique(result.violations);
+    return result.ok;
   }
 }

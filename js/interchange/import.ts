@@ -7,10 +7,12 @@ import type { AtomicOperation } from "../atomic/atomic.js";
 import type { Kv } from "../api/kv.js";
 import { overLimit } from "../arguments/check.js";
 import { now } from "../model/clock.js";
+import { KvUniqueError } from "../model/errors.js";
 import { encodeKey } from "../codec/key.js";
 import { Writer } from "../codec/writer.js";
 import { port } from "../native/port.js";
-import type { KvKey } from "../model/types.js";
+import { notUnique } from "../session/violations.js";
+import type { KvEntryKey, KvKey } from "../model/types.js";
 import { type ImportedEntry, NdjsonError, decodeLine } from "./decode.js";
 import { wholeLines } from "./lines.js";
 
@@ -41,11 +43,18 @@ export interface ImportCounts {
   failed: number;
 }
 
+/** An entry of the input. */
+interface Item {
+  readonly line: number;
+  readonly key: KvKey;
+  readonly value: unknown;
+  readonly options: { readonly expireAt: number } | undefined;
+}
+
 interface Batch {
+  /** With all entries; empty where each has a commit of its own. */
   operation: AtomicOperation;
-  /** Of single entries, where each has a check of its own. */
-  singles: AtomicOperation[];
-  entries: number;
+  items: Item[];
   /** Of their lines. */
   bytes: number;
   keyBytes: number;
@@ -109,13 +118,13 @@ class Importer {
   }
 
   #start(): Batch {
-    return { operation: this.#kv.atomic(), singles: [], entries: 0, bytes: 0, keyBytes: 0 };
+    return { operation: this.#kv.atomic(), items: [], bytes: 0, keyBytes: 0 };
   }
 
   get isFull(): boolean {
-    const { entries, bytes, keyBytes } = this.#batch;
+    const { items, bytes, keyBytes } = this.#batch;
     const isLarge = bytes >= COMMIT_BYTES_MAX || keyBytes >= COMMIT_KEY_BYTES_MAX;
-    return entries >= COMMIT_ENTRIES_MAX || isLarge;
+    return items.length >= COMMIT_ENTRIES_MAX || isLarge;
   }
 
   take(line: string, bytes: number): void {
@@ -127,10 +136,15 @@ class Importer {
     try {
       this.#put(decodeLine(text), bytes);
     } catch (error) {
-      if (!isOfLine(error)) throw error;
-      this.counts.failed++;
-      this.#options.onFailure?.(this.#line, error);
+      this.#fail(this.#line, error);
     }
+  }
+
+  /** Counts an error that concerns one line only; throws any other. */
+  #fail(line: number, error: unknown): void {
+    if (!isOfLine(error)) throw error;
+    this.counts.failed++;
+    this.#options.onFailure?.(line, error);
   }
 
   #put({ key, value, expireAt }: ImportedEntry, bytes: number): void {
@@ -143,13 +157,8 @@ class Importer {
     const keyBytes = this.#sizeOf(whole);
     const options = expireAt === undefined ? undefined : { expireAt };
     const batch = this.#batch;
-    if (this.#options.overwrite === false) {
-      const operation = this.#kv.atomic().check({ key: whole, versionstamp: null });
-      batch.singles.push(operation.set(whole, value, options));
-    } else {
-      batch.operation.set(whole, value, options);
-    }
-    batch.entries++;
+    if (this.#overwrites) batch.operation.set(whole, value, options);
+    batch.items.push({ line: this.#line, key: whole, value, options });
     batch.bytes += bytes;
     batch.keyBytes += keyBytes;
   }
@@ -163,29 +172,44 @@ class Importer {
     throw overLimit("Key too large for write", "keyBytesMax", this.#limits, scratch.pos, key);
   }
 
-  async #single(operation: AtomicOperation): Promise<void> {
-    const { ok } = await operation.commit();
-    if (ok) this.counts.imported++;
-    else this.counts.skipped++;
+  get #overwrites(): boolean {
+    return this.#options.overwrite !== false;
   }
 
-  /** Entries that exist already do not prevent the others. */
-  async #each(singles: readonly AtomicOperation[]): Promise<void> {
-    await NativePromise.all(singles.map((operation) => this.#single(operation)));
+  async #one({ line, key, value, options }: Item): Promise<void> {
+    const operation = this.#kv.atomic();
+    if (!this.#overwrites) operation.check({ key: key as KvEntryKey, versionstamp: null });
+    try {
+      const result = await operation.set(key, value, options).commit();
+      if (result.ok) this.counts.imported++;
+      else if (result.violations === undefined) this.counts.skipped++;
+      else throw notUnique(result.violations);
+    } catch (error) {
+      this.#fail(line, error);
+    }
   }
 
-  async #whole({ operation, entries }: Batch): Promise<void> {
-    await operation.commit();
-    this.counts.imported += entries;
+  /** Entries that exist already, or cannot be stored, do not prevent the others. */
+  async #each({ items }: Batch): Promise<void> {
+    await NativePromise.all(items.map((item) => this.#one(item)));
+  }
+
+  async #whole(batch: Batch): Promise<void> {
+    try {
+      await batch.operation.commit();
+    } catch (error) {
+      if (!isOfLine(error)) throw error;
+      return await this.#each(batch);
+    }
+    this.counts.imported += batch.items.length;
   }
 
   /** Sends the batch; waits while too many are under way. */
   async commit(sentMax = COMMITS_MAX): Promise<void> {
     const batch = this.#batch;
     this.#batch = this.#start();
-    if (batch.entries > 0) {
-      const { singles } = batch;
-      const commits = singles.length > 0 ? this.#each(singles) : this.#whole(batch);
+    if (batch.items.length > 0) {
+      const commits = this.#overwrites ? this.#whole(batch) : this.#each(batch);
       const settled = commits.catch((error: unknown) => {
         this.#failure ??= error;
       });
@@ -210,5 +234,6 @@ class Importer {
 /** Whether the error concerns this line only. */
 function isOfLine(error: unknown): error is Error {
   // A value may be nested too deeply for the encoder: a RangeError.
-  return error instanceof NdjsonError || error instanceof TypeError || error instanceof RangeError;
+  const kinds = [NdjsonError, TypeError, RangeError, KvUniqueError];
+  return kinds.some((kind) => error instanceof kind);
 }

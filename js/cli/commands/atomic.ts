@@ -2,10 +2,12 @@
 
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
+import { notUnique } from "../../session/violations.js";
 import { applySteps, parseSteps, type Step, textsOf } from "../atomic-description.js";
 import { readsInput, withDatabase } from "../database.js";
 import { NotDone } from "../outcome.js";
 import { note, print, shownKey } from "../output.js";
+import { plainValue } from "../plain-json.js";
 import { STANDARD } from "./export.js";
 
 export function addAtomicCommand(program: Command): void {
@@ -27,8 +29,10 @@ export function addAtomicCommand(program: Command): void {
         applySteps(operation, steps);
         const result = await operation.commit();
         if (!result.ok) {
-          if (style.json) await print(JSON.stringify({ ok: false, failed: result.failed }));
-          throw new NotDone(refusal(steps, result.failed));
+          const { failed, violations } = result;
+          if (style.json) await print(await plainValue({ ok: false, failed, violations }));
+          if (violations !== undefined) throw notUnique(violations);
+          throw new NotDone(refusal(steps, failed));
         }
         if (style.json)
           await print(JSON.stringify({ ok: true, versionstamp: result.versionstamp }));

@@ -4,6 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { Kv } from "../../api/kv.js";
 import type { KvDeleteManyOptions, KvFilter, KvKey } from "../../model/types.js";
+import { notUnique } from "../../session/violations.js";
 import {
   duration,
   KEY_WORDS,
@@ -60,6 +61,7 @@ export function addWriteCommands(program: Command): void {
         const operation = kv.atomic().set(key, value, expireIn === undefined ? {} : { expireIn });
         if (ifAbsent) operation.check({ key, versionstamp: null });
         const result = await operation.commit();
+        if (!result.ok && result.violations !== undefined) throw notUnique(result.violations);
         if (!result.ok) throw new NotDone("there is an entry already");
         if (style.json) await print(JSON.stringify({ versionstamp: result.versionstamp }));
       });

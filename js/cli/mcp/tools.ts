@@ -3,7 +3,14 @@
 // said, with a way to read it.
 
 import type { Kv } from "../../api/kv.js";
-import type { KvEntry, KvKey, KvVersion } from "../../model/types.js";
+import type {
+  KvCommitRefusal,
+  KvCommitResult,
+  KvEntry,
+  KvKey,
+  KvVersion,
+} from "../../model/types.js";
+import { notUnique } from "../../session/violations.js";
 import { plainValue } from "../plain-json.js";
 import {
   type Arguments,
@@ -215,10 +222,10 @@ function checked(kv: Kv, of: KvKey, { versionstamp: expected }: Arguments) {
   return operation.check({ key: of as any, versionstamp: expected as string | null });
 }
 
-function committed(result: { ok: boolean; versionstamp?: string }): Document {
-  return result.ok
-    ? { ok: true, versionstamp: result.versionstamp }
-    : { ok: false, note: "the entry has another versionstamp: get it again" };
+function committed(result: KvCommitResult | KvCommitRefusal): Document {
+  if (result.ok) return { ok: true, versionstamp: result.versionstamp };
+  if (result.violations !== undefined) throw notUnique(result.violations);
+  return { ok: false, note: "the entry has another versionstamp: get it again" };
 }
 
 async function list(kv: Kv, given: Arguments): Promise<Document> {
