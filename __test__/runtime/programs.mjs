@@ -11,6 +11,34 @@ const says = (name, program) => happy(name, program, { said: "DONE\n" });
 export const programs = [
   happy("ends with an open handle", `const kv = await openKv(path); await kv.set(["a"], 1);`),
   happy("ends with an unread watch", `(await openKv(path)).watch([["a"]]);`),
+  happy(
+    "ends with a watch and a feed of a collection that are not read",
+    `
+    const kv = await openKv(path);
+    const users = kv.collection(["users"], { schema: (user) => user, id: "id" });
+    await users.insert({ id: 1 });
+    users.changes();
+    await users.watch(1).getReader().read();`,
+  ),
+  happy(
+    "ends although a handler reads its signal after its time",
+    `
+    const kv = await openKv(path);
+    const queue = kv.queue("q");
+    await queue.enqueue(1, { backoffSchedule: [] });
+    const stop = new AbortController();
+    const options = { timeout: 20, onError() {}, signal: stop.signal };
+    let ended;
+    const late = new Promise((resolve) => (ended = resolve));
+    const listening = queue.listen(async (_, message) => {
+      await sleep(100);
+      message.signal.aborted;
+      ended();
+    }, options);
+    await late;
+    stop.abort();
+    await listening;`,
+  ),
   says(
     "a pending set is completed before the end",
     `

@@ -134,6 +134,8 @@ export class KvQueue {
           failures.report(error, message);
           throw error;
         } finally {
+          // A handler may go on after its time.
+          stop.onRequested = null;
           cancellations.delete(job.id);
         }
       },
