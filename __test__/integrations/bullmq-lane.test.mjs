@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { after, test } from "node:test";
 import { Worker } from "node:worker_threads";
+import { Connection } from "../../dist/drivers/bullmq-connection.js";
 import { Lane } from "../../dist/drivers/bullmq-lane.js";
 import { openKv } from "../../index.mjs";
 
@@ -275,4 +276,12 @@ test("operations of two threads on one queue have their effects once, each in th
     all,
     Array.from({ length: 2 * EACH }, (_, n) => n + 1),
   );
+});
+
+test("a worker that waits for a job gets the error of the database", async () => {
+  const lane = { hasJob: () => false, read: async () => Promise.reject(new Error("disk I/O error")) };
+  const waiting = { use: () => () => {}, listen: () => () => {} };
+  const place = { use() {}, release: async () => {}, open: async () => ({ waiting, lane }) };
+  const connection = new Connection(place, "mail", undefined, null);
+  await assert.rejects(connection.waitForJob(10), /disk I\/O error/);
 });

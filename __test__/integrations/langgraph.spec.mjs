@@ -194,6 +194,25 @@ for (const [place, newDatabase] of await databases()) {
     afterEach(() => store.stop());
     const keysOf = (items) => items.map(({ key }) => key);
 
+    it("an index that could not be made is made by the next call", async () => {
+      const kv = await openKv(":memory:");
+      let failures = 1;
+      const createIndex = (options) =>
+        failures-- > 0 ? Promise.reject(new Error("away")) : kv.createIndex(options);
+      const failing = new Proxy(kv, {
+        get(_, name) {
+          if (name === "createIndex") return createIndex;
+          const value = kv[name];
+          return typeof value === "function" ? value.bind(kv) : value;
+        },
+      });
+      const own = new OpenKvMemoryStore({ kv: failing, fields: ["text"] });
+      await expect(own.put(["m"], "k", { text: "tea" })).rejects.toThrow("away");
+      await own.put(["m"], "k", { text: "tea" });
+      expect((await own.get(["m"], "k")).value).toEqual({ text: "tea" });
+      kv.close();
+    });
+
     it("items are put, got, replaced and deleted", async () => {
       expect(await store.get(["users"], "ada")).toBe(null);
       await store.put(["users"], "ada", { born: 1815 });

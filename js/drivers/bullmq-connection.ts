@@ -241,8 +241,8 @@ export class Connection extends EventEmitter {
           else if (ms < blockTimeout * SECOND_MS) arm(ms);
         },
         (error) => {
-          cancel();
           reject(error);
+          cancel();
         },
       );
     });

@@ -85,10 +85,20 @@ export class OpenKvMemoryStore extends BaseStore {
   async #kv(): Promise<Kv> {
     const kv = await this.#database.kv();
     if (this.#fields !== undefined) {
-      this.#indexing ??= kv.createIndex({ prefix: this.#database.key(ITEMS), fields: ["text"] });
+      this.#indexing ??= this.#createIndex(kv);
       await this.#indexing;
     }
     return kv;
+  }
+
+  async #createIndex(kv: Kv): Promise<unknown> {
+    try {
+      return await kv.createIndex({ prefix: this.#database.key(ITEMS), fields: ["text"] });
+    } catch (error) {
+      // The next call tries again.
+      this.#indexing = undefined;
+      throw error;
+    }
   }
 
   async #get(kv: Kv, namespace: string[], key: string): Promise<Item | null> {
