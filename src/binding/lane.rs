@@ -319,11 +319,8 @@ impl Lane {
             }
             let mut out = Fill::new(room);
             turn.read((counted, 1), || Subject::NONE, &mut |snapshot, now_ms| {
-                Ok(match brief_check_reads(request, (snapshot, now_ms), &mut out)? {
-                    None => Code::NotHere as i32,
-                    Some(false) => Code::TooLarge as i32,
-                    Some(true) => length(out.len()),
-                })
+                let written = brief_check_reads(request, (snapshot, now_ms), &mut out)?;
+                Ok(code_of(written, &out))
             })
         };
         scratch.lend(request_len, check).unwrap_or_else(misuse)
@@ -351,14 +348,21 @@ impl Lane {
             };
             let mut out = Fill::new(room);
             turn.read((counted, 1), about, &mut |snapshot, now_ms| {
-                Ok(match step(&mut parsed, (snapshot, now_ms), &mut out)? {
-                    None => Code::NotHere as i32,
-                    Some(false) => Code::TooLarge as i32,
-                    Some(true) => length(out.len()),
-                })
+                let written = step(&mut parsed, (snapshot, now_ms), &mut out)?;
+                Ok(code_of(written, &out))
             })
         };
         scratch.lend(request_len, read).unwrap_or_else(misuse)
+    }
+}
+
+/// The code of a brief step: the length of its answer; that the answer does not fit; for `None`, that another thread
+/// must do the step.
+fn code_of(written: Option<bool>, out: &Fill<'_>) -> i32 {
+    match written {
+        None => Code::NotHere as i32,
+        Some(false) => Code::TooLarge as i32,
+        Some(true) => length(out.len()),
     }
 }
 
