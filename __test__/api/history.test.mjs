@@ -166,6 +166,10 @@ function historySuite(fresh, { onPostgres = false } = {}) {
     assert.equal((await then.stats()).versionstamp, versionstamp);
     await kv.set(["a"], 2);
     assert.equal((await then.get(["a"])).value, 1);
+    const read = await then.transaction(async (tx) => (await tx.get(["a"])).value);
+    assert.deepEqual(read, { ok: true, versionstamp, value: 1 });
+    const written = then.transaction(async (tx) => tx.set(["a"], 3));
+    await assert.rejects(written, { code: "DENIED" });
     // No change follows: the read waits, until the end of the handle.
     const next = changes.read();
     await then.close();

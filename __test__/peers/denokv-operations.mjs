@@ -123,6 +123,23 @@ const cases = {
     else assert.equal((await many.commit()).ok, true);
   },
 
+  async "a transaction that only reads compares what it has read"(kv) {
+    await kv.set(["read", 1], "before");
+    const { value } = await kv.transaction(async (tx) => [
+      (await tx.get(["read", 1])).value,
+      (await tx.get(["read", 2])).value,
+    ]);
+    assert.deepEqual(value, ["before", null]);
+    let runs = 0;
+    const later = await kv.transaction(async (tx) => {
+      runs++;
+      const { value } = await tx.get(["read", 1]);
+      if (runs === 1) await kv.set(["read", 1], "after");
+      return value;
+    });
+    assert.deepEqual([runs, later.value], [2, "after"]);
+  },
+
   async "messages are taken"(kv) {
     assert.equal((await kv.enqueue("a message", { delay: 1000 })).ok, true);
     const options = { keysIfUndelivered: [["dead"]], backoffSchedule: [10, 20] };
