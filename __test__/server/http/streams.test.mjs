@@ -115,6 +115,23 @@ test("an import ends at the first line that is no entry, and says what is commit
   assert.equal((await call("GET", "/export?limit=1")).status, 400);
 });
 
+test("an import ends at the first line that a unique index refuses", async () => {
+  for (const overwrite of [true, false]) {
+    const { server, call } = await serveApi();
+    const kv = await connect(server);
+    await (await kv.createIndex({ type: "value", prefix: [], on: "m", unique: true })).ready();
+    const entry = (key, m) =>
+      `{"key":[{"type":"string","value":"${key}"}],"value":{"type":"object","value":{"m":{"type":"number","value":${m}}}}}`;
+    const body = [entry("a", 1), entry("b", 2), entry("c", 1), entry("d", 4)].join("\n");
+    const path = `/import?overwrite=${overwrite}`;
+    const { status, body: problem } = await call("POST", path, { body, type: LINES });
+    assert.equal(status, 409);
+    assert.match(problem.detail, /^line 3: .*the value of \["c"\] for \["a"\] already/);
+    assert.deepEqual([problem.line, problem.imported, problem.skipped], [3, 2, 0]);
+    assert.equal(await kv.count({ prefix: [] }), 2);
+  }
+});
+
 /** The answer of a request whose body may be left unread. */
 function begin(url, token = accessToken) {
   return new Promise((resolve, reject) => {

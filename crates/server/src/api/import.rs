@@ -107,11 +107,10 @@ impl Parsed {
 /// Entries that wait for their commit.
 #[derive(Default)]
 struct ImportBatch {
-    /// One write for all entries, or one for each if existing entries stay.
+    /// One for each entry.
     writes: Vec<WriteParts>,
-    /// The numbers of the lines of these writes; the first of each.
+    /// The number of the line of each.
     lines: Vec<u64>,
-    entries: usize,
     bytes: usize,
 }
 
@@ -119,8 +118,8 @@ struct ImportBatch {
 struct Submitted {
     decisions: Pending<Vec<Decision>>,
     lines: Vec<u64>,
-    /// Entries of each write.
-    entries: Vec<u64>,
+    /// The write of each entry, if all were sent as one.
+    together: Vec<WriteParts>,
 }
 
 struct Importing<'c> {
@@ -170,8 +169,8 @@ impl<'c> Importing<'c> {
     }
 
     fn is_full(&self) -> bool {
-        let ImportBatch { entries, bytes, .. } = self.batch;
-        entries >= HTTP_IMPORT_COMMIT_ENTRIES_MAX || bytes >= HTTP_IMPORT_COMMIT_BYTES_MAX
+        let ImportBatch { lines, bytes, .. } = &self.batch;
+        lines.len() >= HTTP_IMPORT_COMMIT_ENTRIES_MAX || *bytes >= HTTP_IMPORT_COMMIT_BYTES_MAX
     }
 
     /// Adds the entry of a line to the batch.
@@ -194,64 +193,94 @@ impl<'c> Importing<'c> {
         // Checked alone, so that the error of an entry does not fail others.
         let alone = WriteParts { checks, mutations, ..WriteParts::default() };
         let parts = AtomicWrite::new(alone, &self.limits)?.into_parts();
-        let ImportBatch { writes, lines, entries, bytes: sum } = &mut self.batch;
-        match writes.last_mut().filter(|_| self.overwrite) {
-            Some(all) => all.mutations.extend(parts.mutations),
-            None => {
-                writes.push(parts);
-                lines.push(number);
-            }
-        }
-        *entries += 1;
-        *sum += bytes;
+        self.batch.writes.push(parts);
+        self.batch.lines.push(number);
+        self.batch.bytes += bytes;
         Ok(())
     }
 
     /// Hands the batch to the store, once the one before is committed.
     async fn submit(&mut self) -> Result<(), Fault> {
-        let ImportBatch { writes, lines, entries, .. } = std::mem::take(&mut self.batch);
+        let ImportBatch { writes, lines, .. } = std::mem::take(&mut self.batch);
         self.settle().await?;
         let Some(first) = lines.first().copied() else { return Ok(()) };
         let refused = |problem| (first, problem);
         still(self.client).map_err(|refusal| refused(refusal.into()))?;
         let database = &self.client.database;
         has_room(database).await.map_err(|refusal| refused(refusal.into()))?;
-        database.owe_operations(entries as u64);
-        let counts = writes.iter().map(|parts| parts.mutations.len() as u64).collect();
-        let writes =
-            writes.into_iter().map(|parts| AtomicWrite::new(parts, &self.limits)).collect();
-        let decisions = submitted(&self.store, writes);
-        self.submitted = Some(Submitted { decisions, lines, entries: counts });
+        database.owe_operations(lines.len() as u64);
+        if self.overwrite {
+            let mutations = writes.iter().flat_map(|parts| parts.mutations.iter().cloned());
+            let all = WriteParts { mutations: mutations.collect(), ..WriteParts::default() };
+            let decisions = self.send(vec![all]);
+            self.submitted = Some(Submitted { decisions, lines, together: writes });
+        } else if self.has_unique().await.map_err(|error| refused(error.into()))? {
+            self.write_each(writes, lines).await?;
+        } else {
+            let decisions = self.send(writes);
+            self.submitted = Some(Submitted { decisions, lines, together: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// Whether a unique index may refuse entries.
+    async fn has_unique(&self) -> Result<bool> {
+        let indexes = Pending::of(|caller| self.store.value_indexes(caller)).await?;
+        Ok(indexes.iter().any(|index| index.spec.unique))
+    }
+
+    fn send(&self, writes: Vec<WriteParts>) -> Pending<Vec<Decision>> {
+        let writes = writes.into_iter().map(|parts| AtomicWrite::new(parts, &self.limits));
+        submitted(&self.store, writes.collect())
+    }
+
+    /// Commits one entry after the other, up to the first that cannot be stored.
+    async fn write_each(&mut self, writes: Vec<WriteParts>, lines: Vec<u64>) -> Result<(), Fault> {
+        for (parts, line) in writes.into_iter().zip(lines) {
+            let decisions = self.send(vec![parts]).await.map_err(|error| (line, error.into()))?;
+            let decided = decisions.into_iter().try_for_each(|one| self.count(one, 1));
+            decided.map_err(|problem| (line, problem))?;
+        }
         Ok(())
     }
 
     /// Waits for the batch that the store has.
     async fn settle(&mut self) -> Result<(), Fault> {
-        let Some(Submitted { decisions, lines, entries }) = self.submitted.take() else {
+        let Some(Submitted { decisions, lines, together }) = self.submitted.take() else {
             return Ok(());
         };
         let first = lines.first().copied().unwrap_or_default();
         let decisions = decisions.await.map_err(|error| (first, error.into()))?;
+        if !together.is_empty() {
+            let entries = lines.len() as u64;
+            let decided = decisions.into_iter().try_for_each(|all| self.count(all, entries));
+            // One of the entries was refused, and with it all of them.
+            return match decided {
+                Ok(()) => Ok(()),
+                Err(_) => self.write_each(together, lines).await,
+            };
+        }
         let mut fault = None;
-        for ((decision, line), entries) in decisions.into_iter().zip(lines).zip(entries) {
-            match decision {
-                Decision::Committed(_) | Decision::CommittedWith(..) => {
-                    self.counts.imported += entries;
-                }
-                Decision::CheckFailed(_) => self.counts.skipped += entries,
-                Decision::NotUnique(violations) => {
-                    fault.get_or_insert((line, not_unique(&violations).into()));
-                }
-                Decision::Rejected(error) => {
-                    fault.get_or_insert((line, error.into()));
-                }
-                Decision::Deleted(_) => {
-                    let error = Error::internal("a deletion as the answer of a write");
-                    fault.get_or_insert((line, error.into()));
-                }
+        for (decision, line) in decisions.into_iter().zip(lines) {
+            if let Err(problem) = self.count(decision, 1) {
+                fault.get_or_insert((line, problem));
             }
         }
         fault.map_or(Ok(()), Err)
+    }
+
+    /// Counts the entries of a write.
+    fn count(&mut self, decision: Decision, entries: u64) -> Result<(), Problem> {
+        match decision {
+            Decision::Committed(_) | Decision::CommittedWith(..) => self.counts.imported += entries,
+            Decision::CheckFailed(_) => self.counts.skipped += entries,
+            Decision::NotUnique(violations) => return Err(not_unique(&violations).into()),
+            Decision::Rejected(error) => return Err(error.into()),
+            Decision::Deleted(_) => {
+                return Err(Error::internal("a deletion as the answer of a write").into());
+            }
+        }
+        Ok(())
     }
 
     async fn finish(&mut self) -> Result<(), Fault> {
