@@ -157,3 +157,17 @@ test("100 random clients of both doors keep every promise", { timeout: 60_000 },
     checkers.transfers.size > 0 && checkers.handled.size > 0 && count > 0 && checkers.sum > 0,
   );
 });
+
+test("a message with a timeout and a trace is one of its value to clients of KeyVal", async () => {
+  const { server, call } = await serveApi();
+  const keyval = caller(`${server.url}/keyval/api`);
+  const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const value = { to: "Ada" };
+  const body = { value, timeout: 5000, backoffSchedule: [] };
+  await call("POST", "/queue/enqueue", { body, headers: { traceparent } });
+  const { message } = (await keyval("GET", "/queue/poll")).body;
+  assert.deepEqual(message, { id: message.id, value, attempts: 1 });
+  await keyval("POST", "/queue/nack", { body: { id: message.id } });
+  const dead = (await keyval("GET", "/queue/dlq")).body
+  assert.deepEqual(dead[0].value, value);
+});

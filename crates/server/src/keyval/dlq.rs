@@ -19,6 +19,7 @@ use crate::api::media::Form;
 use crate::api::problem::{Answered, Problem};
 use crate::data::{Client, store_of};
 use crate::pending::Pending;
+use openkv_core::codec::message_context;
 use openkv_core::model::{DeadLetter, DeadLetterChange, Encoding, FRAMES_ANSWER_BYTES_MAX};
 
 /// A dead letter.
@@ -38,7 +39,7 @@ fn letter(of: &DeadLetter) -> Letter<'_> {
     Letter {
         id: of.id.to_string(),
         original_id: of.id.to_string(),
-        value: Stored(Encoding::Cbor, &of.value),
+        value: Stored(Encoding::Cbor, message_context::value_of(&of.value)),
         error_message: of.reason.message(),
         attempts: of.attempts,
         original_created_at: of.enqueued_ms as f64,

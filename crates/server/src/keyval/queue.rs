@@ -24,6 +24,7 @@ use crate::api::write::{Done, commit};
 use crate::data::{Client, store_of};
 use crate::extension::ReceiveRequest;
 use crate::pending::{BUSY, Pending};
+use openkv_core::codec::message_context;
 use openkv_core::interchange::plain_json;
 use openkv_core::model::{
     Ask, ConsumeOptions, DEAD_RETENTION_MS_MAX, Delivery, Encoding, Error,
@@ -100,7 +101,7 @@ fn id_of(delivery: &Delivery) -> String {
 }
 
 fn taken(delivery: &Delivery) -> Taken<'_> {
-    let value = Stored(Encoding::Cbor, &delivery.value);
+    let value = Stored(Encoding::Cbor, message_context::value_of(&delivery.value));
     Taken { id: id_of(delivery), value, attempts: delivery.attempts }
 }
 
