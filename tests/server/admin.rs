@@ -40,6 +40,30 @@ fn databases_and_tokens_outlive_the_server() {
 }
 
 #[test]
+fn arrays_are_no_objects_and_other_methods_are_named() {
+    let served = folder();
+    let token = served.create("app", "{}");
+    for (method, path, body) in [
+        ("POST", "/v1/admin/databases", &b"[\"other\"]"[..]),
+        ("PUT", "/v1/admin/databases/app/quotas", b"[1]"),
+        ("POST", "/v1/admin/databases/app/tokens", b"[\"read\"]"),
+    ] {
+        let reply = served.ask(method, path, ADMIN, body);
+        assert_eq!(reply.status, 400, "{path}: {}", reply.text());
+        assert!(reply.text().contains("expected an object"), "{}", reply.text());
+    }
+    for (path, methods) in [
+        ("/v1/admin/databases", "allow: get, post"),
+        ("/healthz", "allow: get, head"),
+        ("/app", "allow: post"),
+    ] {
+        let reply = served.ask("PATCH", path, &token, b"");
+        assert_eq!(reply.status, 405, "{path}");
+        assert!(reply.headers.to_lowercase().contains(methods), "{path}: {}", reply.headers);
+    }
+}
+
+#[test]
 fn a_revoked_token_is_rejected_at_once() {
     let served = folder();
     let admin = served.create("app", "{}");

@@ -31,6 +31,7 @@ use url::form_urlencoded;
 
 use super::Serving;
 use super::answer::{Answer, Body, Refusal, answer, whole};
+use super::api::body::Object;
 use super::archive_policy::{ArchivePolicy, ArchiveRequest};
 use super::archives;
 use super::auth::{AccessToken, Rights, TokenHash, bearer};
@@ -141,7 +142,8 @@ fn nothing() -> Answer {
 async fn parsed<T: for<'a> Deserialize<'a>>(head: &Parts, body: RequestBody) -> Result<T, Refusal> {
     unencoded(head)?;
     let body = read(body, ADMIN_REQUEST_BYTES_MAX).await?;
-    serde_json::from_slice(&body).map_err(|error| Refusal::bad_request(unreadable(&error)))
+    let parsed = serde_json::from_slice(&body).map(|Object(parsed)| parsed);
+    parsed.map_err(|error| Refusal::bad_request(unreadable(&error)))
 }
 
 /// Authorizes a request by the server's admin token, or by that of the database `name`.

@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use hyper::{Response, StatusCode};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
+use hyper::{Method, Response, StatusCode};
 use tokio::sync::{Notify, mpsc};
 
 use openkv_core::model::{Capability, Error, Kind};
@@ -176,17 +179,27 @@ pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
-    text: String,
+    text: Box<str>,
     pub(super) retry_after_s: Option<u64>,
     /// The kind of the error, for a refusal by the store.
     pub(super) kind: Option<Kind>,
     /// The capability that the store lacks for the request.
     pub(super) lacks: Option<Capability>,
+    /// The methods of the path, with commas, if it does not have that of the request.
+    allow: Option<Box<HeaderValue>>,
 }
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into(), retry_after_s: None, kind: None, lacks: None }
+        let text = text.into().into_boxed_str();
+        Self { status, text, retry_after_s: None, kind: None, lacks: None, allow: None }
+    }
+
+    /// Of a path that has these methods.
+    pub(super) fn not_allowed(methods: &[Method], text: impl Into<String>) -> Self {
+        let names: Vec<_> = methods.iter().map(Method::as_str).collect();
+        let allow = HeaderValue::from_str(&names.join(", ")).ok().map(Box::new);
+        Self { allow, ..Self::new(StatusCode::METHOD_NOT_ALLOWED, text) }
     }
 
     pub(super) fn bad_request(text: impl Into<String>) -> Self {
@@ -217,23 +230,28 @@ impl Refusal {
 
     /// The same refusal with its text in other words.
     pub(super) fn reworded(self, words: impl FnOnce(&str) -> String) -> Self {
-        Self { text: words(&self.text), ..self }
+        Self { text: words(&self.text).into(), ..self }
     }
 
     /// Puts its place in front of its text.
     pub(super) fn within(self, place: &str) -> Self {
-        Self { text: format!("{place}{}", self.text), ..self }
+        Self { text: format!("{place}{}", self.text).into(), ..self }
+    }
+
+    /// The headers that go with its status.
+    pub(super) fn put_headers(&self, headers: &mut HeaderMap) {
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        headers.extend(self.allow.as_deref().map(|methods| (ALLOW, methods.clone())));
     }
 
     pub(super) fn answer(self) -> Answer {
-        let mut answer = text(self.status, self.text);
-        if let Some(seconds) = self.retry_after_s {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            let scheme = HeaderValue::from_static("Bearer");
-            answer.headers_mut().insert(hyper::header::WWW_AUTHENTICATE, scheme);
-        }
+        let mut answer = text(self.status, self.text.to_string());
+        self.put_headers(answer.headers_mut());
         answer
     }
 }

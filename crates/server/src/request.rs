@@ -62,7 +62,7 @@ pub(super) fn only(head: &Parts, methods: &[Method]) -> Result<(), Refusal> {
     }
     let names: Vec<_> = methods.iter().map(Method::as_str).collect();
     let text = format!("Method not allowed: use {}.", names.join(" or "));
-    Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text))
+    Err(Refusal::not_allowed(methods, text))
 }
 
 /// Reads a body, within its bounds of length and time.

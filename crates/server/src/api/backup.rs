@@ -19,7 +19,7 @@ use super::envelope::hex;
 use super::precondition::entity_tags;
 use super::problem::{Answered, Problem};
 use super::target::Query;
-use crate::answer::{Body, answer};
+use crate::answer::{Body, Refusal, answer};
 use crate::checked::PieceSender;
 use crate::data::{Client, store_of};
 use crate::downloads::{Copied, Download};
@@ -49,7 +49,7 @@ pub(super) async fn backup(client: Extension<Admitted>, request: Request) -> Ans
     Query::of(&head.uri, &[])?;
     if head.method != Method::GET {
         let text = "A backup is made for GET alone.";
-        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, text));
+        return Err(Refusal::not_allowed(&[Method::GET], text).into());
     }
     let downloads = &client.database.downloads;
     let resumed = |name| {

@@ -25,7 +25,7 @@ pub(super) type Raw = Option<Box<RawValue>>;
 
 /// An object. The fields of a derived type could also be given as an array, in their order.
 #[derive(Debug)]
-pub(super) struct Object<T>(pub(super) T);
+pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

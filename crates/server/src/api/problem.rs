@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -142,7 +142,7 @@ impl Problem {
     }
 
     pub(super) fn answer(&self) -> Answer {
-        let Refusal { status, retry_after_s, .. } = self.refusal;
+        let status = self.refusal.status;
         let body = ProblemBody {
             kind: "about:blank",
             title: status.canonical_reason().unwrap_or("Error"),
@@ -162,12 +162,7 @@ impl Problem {
         answer.extensions_mut().insert(ProblemText(self.refusal.text().to_owned()));
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
-        if let Some(seconds) = retry_after_s {
-            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if status == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
+        self.refusal.put_headers(headers);
         answer
     }
 }
