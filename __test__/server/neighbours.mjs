@@ -10,7 +10,7 @@ import { newFolder } from "../kit/folder.mjs";
 import { HANG_MS, sleep } from "../kit/time.mjs";
 import { kill, spawnServer } from "./children.mjs";
 
-const adminToken = "token-of-the-admin";
+export const adminToken = "token-of-the-admin";
 const VALUE_BYTES = 60_000;
 const WRITTEN_BYTES = 500_000;
 const ALONE_SECONDS = 5;

@@ -10,7 +10,15 @@ import http2 from "node:http2";
 import { test } from "node:test";
 import { sleep, until } from "../kit/time.mjs";
 import { message } from "../remote/protobuf.mjs";
-import { fill, serveTenants, slowExports, takeNothing, tenant, untaken } from "./neighbours.mjs";
+import {
+  adminToken,
+  fill,
+  serveTenants,
+  slowExports,
+  takeNothing,
+  tenant,
+  untaken,
+} from "./neighbours.mjs";
 
 /** Of crates/core/src/model/limits/server.rs. */
 const DATABASE_REQUESTS_MAX = 512;
@@ -46,6 +54,28 @@ test("a connection that takes nothing leaves places to the others of its tenant"
   await server.end();
   assert.equal(status, 200);
   assert.equal(closed, 0, "the other connection is served while this one goes on");
+});
+
+// A poll that waited kept the place of its request, so that as many polls with a read token stopped a database.
+test("polls that wait take no places of running requests", async () => {
+  const server = await serveTenants("neighbours-polls");
+  const own = await tenant(server, "own");
+  await fill(own, 1);
+  const ending = new AbortController();
+  const ask = (path, token) =>
+    fetch(server.url + path, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: ending.signal,
+    });
+  const poll = `${own.api}/watch/poll?keys=none&versionstamps=null&wait=60000`;
+  for (let n = 0; n < DATABASE_REQUESTS_MAX + 50; n++) ask(poll, own.readToken).catch(() => {});
+  const watches = async () =>
+    (await (await ask("/v1/admin/databases", adminToken)).json())[0].watches;
+  await until(async () => (await watches()) > DATABASE_REQUESTS_MAX, "more polls than places");
+  const { status } = await own.call("GET", "/keys/small");
+  ending.abort();
+  await server.end();
+  assert.equal(status, 200);
 });
 
 // Each stream kept a piece of up to a megabyte for a client with a window of 0: together all the memory that the

@@ -9,8 +9,8 @@ import { openKv } from "../../../index.mjs";
 import { newFolder } from "../../kit/folder.mjs";
 import { until } from "../../kit/time.mjs";
 import { kill, spawnServer } from "../children.mjs";
-import { accessToken, connect } from "../serving.mjs";
-import { TYPED, readToken, serveApi } from "./calling.mjs";
+import { accessToken, adminToken, connect, folder, start } from "../serving.mjs";
+import { TYPED, caller, readToken, serveApi } from "./calling.mjs";
 
 const query = (parameters) => new URLSearchParams(parameters).toString();
 
@@ -234,6 +234,40 @@ test("polls answer what differs, or wait for it", async () => {
     ],
   );
   assert.equal(rest.versionstamp, fourth.versionstamp);
+});
+
+test("a poll that waits ends with its token, its database and its server", async () => {
+  const server = await start({ path: join(folder(), "polls/"), adminToken });
+  const admin = caller(`${server.url}/v1/admin/databases`, adminToken);
+  /** Polls of a database that wait, and what they are answered. */
+  const waiting = async (name, token) => {
+    const call = caller(`${server.url}/${name}/api`, token);
+    const { body } = await call("PUT", "/keys/a", { body: 1 });
+    const wait = "wait=60000";
+    const paths = [
+      `/watch/poll?${query({ keys: '[["b"]]', versionstamps: "null" })}&${wait}`,
+      `/watch/prefix/poll?since=${body.versionstamp}&${wait}`,
+      `/queue/poll?${wait}`,
+    ];
+    const polls = paths.map((path) => call("GET", path));
+    const watches = async () =>
+      (await admin("GET", "")).body.find((database) => database.name === name).watches;
+    await until(async () => (await watches()) === paths.length, "all polls wait");
+    return async () => (await Promise.all(polls)).map(({ status }) => status);
+  };
+  const { token } = (await admin("POST", "", { body: { name: "one" } })).body;
+  const other = (await admin("POST", "/one/tokens", { body: { rights: "write" } })).body;
+  const revoked = await waiting("one", other.token);
+  await admin("DELETE", `/one/tokens/${other.id}`);
+  // The message that a worker waits for did not come.
+  assert.deepEqual(await revoked(), [401, 401, 200]);
+  const dropped = await waiting("one", token);
+  await admin("DELETE", "/one");
+  assert.deepEqual(await dropped(), [401, 401, 200]);
+  const two = (await admin("POST", "", { body: { name: "two" } })).body;
+  const closed = await waiting("two", two.token);
+  await server.close();
+  assert.deepEqual(await closed(), [503, 503, 200]);
 });
 
 test("requests that are wrong are refused", async () => {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use hyper::http::request::Parts;
 use hyper::{StatusCode, Uri};
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::answer::{Answer, Refusal, answer, whole};
 use super::auth::{Grant, bearer};
 use super::clock::now_ms;
-use super::database::Database;
-use super::memory::{Claim, attempt};
+use super::database::{Database, WatchPlace};
+use super::memory::{Claim, RequestPermit, attempt};
 use super::pending::{BUSY, Pending, Reading, unanswered};
 use super::quota::over;
 use super::read_server::InUse;
@@ -36,9 +37,23 @@ pub(super) struct Client {
     pub(super) grant: Grant,
     /// On a read server: its token is in use.
     pub(super) in_use: Option<InUse>,
+    /// The place of its request among the running ones, until the request counts as a watch, or its answer has the place.
+    pub(super) permit: Mutex<Option<RequestPermit>>,
 }
 
 impl Client {
+    /// A place for one more watch. From then on the request counts as a watch, and no longer as a running one.
+    pub(crate) async fn take_watch(&self) -> Result<WatchPlace, Refusal> {
+        let place = self.database.take_watch().await?;
+        drop(self.take_permit());
+        Ok(place)
+    }
+
+    /// The place of the request among the running ones, if it still has it.
+    pub(crate) fn take_permit(&self) -> Option<RequestPermit> {
+        self.permit.lock().take()
+    }
+
     /// The path of a request below a base of its database.
     pub(crate) fn path_below<'r>(&self, base: &str, uri: &'r Uri) -> &'r str {
         let path = uri.path();
@@ -72,7 +87,7 @@ pub(super) async fn authorize(serving: &Arc<Serving>, head: &Parts) -> Result<Cl
     if named.and_then(|text| Uuid::try_parse(text).ok()) != Some(grant.database) {
         return Err(Refusal::bad_request("Invalid database id."));
     }
-    Ok(Client { serving: serving.clone(), database, grant, in_use })
+    Ok(Client { serving: serving.clone(), database, grant, in_use, permit: Mutex::default() })
 }
 
 /// The database and the grant of a token that this server, or one of those with its key, has issued.

@@ -54,7 +54,7 @@ impl Leave {
         Self { of_leader: true, ..Self::new(client) }
     }
 
-    pub(super) fn new(Client { serving, database, grant, in_use }: &Client) -> Self {
+    pub(super) fn new(Client { serving, database, grant, in_use, .. }: &Client) -> Self {
         let left = u64::try_from(grant.expires_at_ms - serving.catalog.now_ms()).unwrap_or(0);
         Self {
             expiry: Box::pin(sleep(Duration::from_millis(left))),

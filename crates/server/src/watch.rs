@@ -142,7 +142,7 @@ impl<F: Form> Watching<F> {
         form: F,
     ) -> Result<Self, Refusal> {
         let database = &client.database;
-        let place = database.take_watch().await?;
+        let place = client.take_watch().await?;
         let store = store_of(database).await?;
         let claim = database.memory.claim(F::BYTES_MAX);
         let id = store.watch(keys.clone(), raw, Some(claim.clone()));

@@ -9,6 +9,7 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
 use hyper::http::request::Parts;
+use parking_lot::Mutex;
 
 use super::media::{Form, named};
 use super::problem::Problem;
@@ -17,7 +18,7 @@ use crate::auth::{Grant, Rights};
 use crate::data::{Client, still};
 use crate::database::Database;
 use crate::held::held;
-use crate::memory::{Claim, RequestPermit};
+use crate::memory::Claim;
 use crate::quota::hold;
 use crate::read_server::InUse;
 use crate::request::{RequestBody, body_of, database_in, unencoded};
@@ -26,10 +27,6 @@ use openkv_core::model::REQUEST_BYTES_MAX;
 
 /// The sender of an admitted request, for its handler.
 pub(crate) type Admitted = Arc<Client>;
-
-/// Marks an answer that goes on without end: its request is no longer counted as running.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Endless;
 
 /// Refuses a request for a page that names another host.
 pub(super) async fn of_host(
@@ -76,8 +73,8 @@ pub(crate) async fn admitted(
     next: Next,
 ) -> Response {
     let (mut head, body) = request.into_parts();
-    let (client, permit) = match admit(&serving, &head, asks).await {
-        Ok(Admission::Here(client, permit)) => (client, permit),
+    let client = match admit(&serving, &head, asks).await {
+        Ok(Admission::Here(client)) => client,
         // Boxed, so that the future of each request is small.
         Ok(Admission::Led(leader)) => {
             return Box::pin(forwarded(&serving, leader, head, body)).await;
@@ -95,14 +92,15 @@ pub(crate) async fn admitted(
         }
         hold(&serving).await;
     }
-    match response.extensions().get::<Endless>() {
-        Some(_) => response,
-        None => held(response, permit),
+    match client.take_permit() {
+        // An answer that goes on without end.
+        None => response,
+        Some(permit) => held(response, permit),
     }
 }
 
 enum Admission {
-    Here(Admitted, RequestPermit),
+    Here(Admitted),
     /// Another server, at this URL, leads the database.
     Led(String),
 }
@@ -119,9 +117,9 @@ async fn admit(serving: &Arc<Serving>, head: &Parts, asks: Asks) -> Result<Admis
         return Ok(Admission::Led(leader));
     }
     database.take_operation().await?;
-    let permit = database.memory.permit(head).await?;
-    let client = Client { serving: serving.clone(), database, grant, in_use };
-    Ok(Admission::Here(Arc::new(client), permit))
+    let permit = Mutex::new(Some(database.memory.permit(head).await?));
+    let client = Client { serving: serving.clone(), database, grant, in_use, permit };
+    Ok(Admission::Here(Arc::new(client)))
 }
 
 /// The database of a request, and what its access token may do.

@@ -6,7 +6,6 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 
-use super::admit::Endless;
 use super::body::wanted;
 use super::duration::duration_in;
 use super::envelope::hex;
@@ -60,7 +59,6 @@ pub(super) fn as_events(mut answer: Answer) -> Answer {
     // Proxies of nginx keep events back without it.
     let buffering = HeaderName::from_static("x-accel-buffering");
     answer.headers_mut().insert(buffering, HeaderValue::from_static("no"));
-    answer.extensions_mut().insert(Endless);
     answer
 }
 

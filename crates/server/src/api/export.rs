@@ -11,7 +11,7 @@ use hyper::body::Bytes;
 use hyper::header::ACCEPT;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::admit::{Admitted, Endless};
+use super::admit::Admitted;
 use super::list::Range;
 use super::media::accepts;
 use super::problem::{Answered, Problem};
@@ -64,9 +64,9 @@ pub(super) async fn export(client: Extension<Admitted>, request: Request) -> Ans
     let exporting = Exporting::new(&client, &store, (pieces, subject), place);
     store.long_walk((bounds.start, bounds.end), patience, exporting, Exporting::take);
     let body = Body::Checked(Box::new(body.begun().await?));
-    let mut exported = answer(StatusCode::OK, LINES_TYPE, body);
-    exported.extensions_mut().insert(Endless);
-    Ok(exported)
+    // The bound of exports counts it, and not that of running requests.
+    drop(client.take_permit());
+    Ok(answer(StatusCode::OK, LINES_TYPE, body))
 }
 
 /// An export under way, on its thread.

@@ -359,7 +359,7 @@ pub(super) async fn follow(client: Extension<Admitted>, request: Request) -> Ans
     let since = since.map(|text| stamp_of("since", &text)).transpose()?;
     let range = range_of(&Bounds::new(Some(job_key(&[&queue])?), None, None)?);
     let database = &client.database;
-    let place = database.take_watch().await?;
+    let place = client.take_watch().await?;
     let store = store_of(database).await?;
     let claim = database.memory.claim(BATCH_BYTES_MAX);
     let form = Events { form: form_of(&head) };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::admit::{Admitted, Endless};
+use super::admit::Admitted;
 use super::body::{json, json_body, keys_in, wanted};
 use super::document_writer::{DocumentWriter, Lossy, Stored, ValueError};
 use super::duration::{Ms, duration_in, small};
@@ -351,9 +351,7 @@ pub(crate) async fn polled(
         Some(parcel) => Body::Drawn(Box::new(parcel)),
         None => whole(none.finish().0),
     };
-    let mut polled = as_document(form, body, lossy.is_set());
-    polled.extensions_mut().insert(Endless);
-    Ok(polled)
+    Ok(as_document(form, body, lossy.is_set()))
 }
 
 /// A number for a wait, which no other request has.

@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::Request;
 use hyper::body::Bytes;
 use serde::Serialize;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until};
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
@@ -19,8 +19,8 @@ use super::problem::{Answered, Problem};
 use super::schema::{EntryBody, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
 use crate::answer::whole;
-use crate::data::Client;
-use crate::stream::Source;
+use crate::data::{Client, still};
+use crate::stream::{Leave, Source};
 use crate::watch::{self, Watching};
 use openkv_core::model::{
     Entry as StoredEntry, Error, Key, Limits, Result, Versionstamp, WATCH_FRAME_BYTES_MAX,
@@ -304,9 +304,7 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
             polled(form, &[], &states)?.finish().0.into()
         }
     };
-    let mut polled = as_document(form, whole(body), lossy.is_set());
-    polled.extensions_mut().insert(super::admit::Endless);
-    Ok(polled)
+    Ok(as_document(form, whole(body), lossy.is_set()))
 }
 
 /// The first state that differs, which is a piece with bytes, within the time; the present one in any case.
@@ -317,15 +315,22 @@ pub(super) async fn difference(
     wait: Duration,
 ) -> Result<Option<Bytes>, Problem> {
     let mut watching = Watching::open(client, (keys, None), false, polling).await?;
-    let ended = || Problem::from(Error::unavailable("the watch ended: try again"));
     let deadline = Instant::now() + wait;
-    let mut piece = watching.next().await.ok_or_else(ended)?;
+    let mut leave = Leave::new(client);
+    let mut piece = watching.next().await.ok_or_else(|| ended(client))?;
     while piece.is_empty() {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match timeout(left, watching.next()).await {
-            Ok(next) => piece = next.ok_or_else(ended)?,
-            Err(_) => return Ok(None),
-        }
+        piece = tokio::select! {
+            next = watching.next() => next.ok_or_else(|| ended(client))?,
+            () = sleep_until(deadline) => return Ok(None),
+            () = leave.over() => return Err(ended(client)),
+        };
     }
+    still(client)?;
     Ok(Some(piece))
+}
+
+/// The answer of a poll whose watch has ended.
+pub(super) fn ended(client: &Client) -> Problem {
+    let ended = || Error::unavailable("the watch ended: try again").into();
+    still(client).err().map_or_else(ended, Problem::from)
 }

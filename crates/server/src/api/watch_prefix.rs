@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-use super::admit::{Admitted, Endless};
+use super::admit::Admitted;
 use super::document_writer::{DocumentWriter, Lossy, StampDigits, Stored};
 use super::entries::{Selection, page};
 use super::envelope::{as_document, hex};
@@ -23,13 +23,14 @@ use super::problem::{Answered, Problem};
 use super::range::Bounds;
 use super::schema::{EntryBody, PageLimit, Stamp, TypedEntryBody, Wait};
 use super::target::Query;
+use super::watch_keys::ended;
 use crate::answer::whole;
-use crate::data::store_of;
+use crate::data::{still, store_of};
 use crate::database::WatchPlace;
 use crate::feed::{self, BATCH_BYTES_MAX, Following};
-use crate::stream::Source;
+use crate::stream::{Leave, Source};
 use openkv_core::model::{
-    Change, ChangeKind, Error, HTTP_POLL_LOOK_MS, Key, KeyRange, Kind, Result, Versionstamp,
+    Change, ChangeKind, Error, HTTP_POLL_LOOK_MS, Key, KeyRange, Result, Versionstamp,
 };
 use openkv_store::Store;
 
@@ -299,7 +300,7 @@ pub(crate) struct Follow {
 pub(crate) async fn follow(client: &Admitted, request: Follow) -> Answered {
     let Follow { ranges, since, initial, limit, form, reports } = request;
     let database = &client.database;
-    let place = database.take_watch().await?;
+    let place = client.take_watch().await?;
     let store = store_of(database).await?;
     let followed = range_around(&ranges);
     let (shown, newest) = (HashMap::new(), 0);
@@ -404,23 +405,27 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
     let form = super::body::wanted(&head, Form::OF_DOCUMENTS)?;
     let (limit, wait) = (limit_of(query.number("limit")?)?, wait_of(&query)?);
     let database = &client.database;
-    let place = database.take_watch().await?;
+    let place = client.take_watch().await?;
     let store = store_of(database).await?;
     let claim = database.memory.claim(BATCH_BYTES_MAX);
     let opened = (store, place);
     let range = range_of(&bounds);
     let polling = Polled { form, limit, lossy: Lossy::default() };
     let mut following = Following::open(opened, claim, (range, since), polling.clone());
-    let ended = || Problem::from(Error::new(Kind::Unavailable, "the watch ended: try again"));
-    let mut body = following.next().await.ok_or_else(ended)?;
+    let mut leave = Leave::new(&client);
+    let mut body = following.next().await.ok_or_else(|| ended(&client))?;
     if let Some(since) = since {
         let deadline = Instant::now() + wait;
         let look = Duration::from_millis(HTTP_POLL_LOOK_MS);
         loop {
             let left = deadline.saturating_duration_since(Instant::now()).max(look);
-            match timeout(left, following.next()).await {
+            let next = tokio::select! {
+                next = timeout(left, following.next()) => next,
+                () = leave.over() => return Err(ended(&client)),
+            };
+            match next {
                 Ok(piece) => {
-                    body = piece.ok_or_else(ended)?;
+                    body = piece.ok_or_else(|| ended(&client))?;
                     break;
                 }
                 // The feed has nothing to report, or it is still reading.
@@ -433,7 +438,6 @@ pub(super) async fn poll(client: Extension<Admitted>, request: Request) -> Answe
             }
         }
     }
-    let mut polled = as_document(form, whole(body), polling.lossy.is_set());
-    polled.extensions_mut().insert(Endless);
-    Ok(polled)
+    still(&client)?;
+    Ok(as_document(form, whole(body), polling.lossy.is_set()))
 }

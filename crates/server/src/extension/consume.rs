@@ -303,7 +303,7 @@ pub(crate) async fn consuming(
     writing: Arc<dyn Writing>,
 ) -> Result<(Id, Stream), Refusal> {
     let database = &client.database;
-    let place = database.take_watch().await?;
+    let place = client.take_watch().await?;
     let store = store_of(database).await?;
     let lock = Duration::from_millis(consumer.options.lock_ms.unsigned_abs());
     let claim = database.memory.claim(usize::MAX);

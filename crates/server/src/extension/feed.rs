@@ -39,7 +39,7 @@ pub(super) async fn feed(client: &Client, body: &[u8], expiries: bool) -> Result
     let database = &client.database;
     let (range, since) = read_request(body, &Limits::wide())?;
     let since = since.map(Versionstamp::version);
-    let place = database.take_watch().await?;
+    let place = client.take_watch().await?;
     let store = store_of(database).await?;
     let claim = database.memory.claim(BATCH_BYTES_MAX);
     let following = Following::open((store, place), claim, (range, since), Frames { expiries });

@@ -100,10 +100,8 @@ pub(super) async fn follow(
 ) -> Result<Answer, Refusal> {
     let Follow { from, prefixes, beat_ms, wants_values } = read_request(body)?;
     let database = client.database.clone();
-    let (place, list) = (
-        database.take_watch().await?,
-        FollowerPlace::take(&database.followers, head, may(client))?,
-    );
+    let (place, list) =
+        (client.take_watch().await?, FollowerPlace::take(&database.followers, head, may(client))?);
     let store = store_of(&database).await?;
     let opened = store.clone();
     let begun = tokio::task::spawn_blocking(move || opened.begin_log()).await;

@@ -92,7 +92,7 @@ pub(crate) async fn received(
 ) -> Result<Result<Option<Parcel>>, Refusal> {
     let database = &client.database;
     let once = request.wait.is_zero();
-    let _place = if once { None } else { Some(database.take_watch().await?) };
+    let _place = if once { None } else { Some(client.take_watch().await?) };
     let store = store_of(database).await?;
     let (weak, claim) = (Arc::downgrade(&store), database.memory.claim(FRAMES_ANSWER_BYTES_MAX));
     let waiting = Waiting { store, number: remote_number(request.number) };
