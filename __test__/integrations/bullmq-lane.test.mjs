@@ -279,7 +279,10 @@ test("operations of two threads on one queue have their effects once, each in th
 });
 
 test("a worker that waits for a job gets the error of the database", async () => {
-  const lane = { hasJob: () => false, read: async () => Promise.reject(new Error("disk I/O error")) };
+  const lane = {
+    hasJob: () => false,
+    read: async () => Promise.reject(new Error("disk I/O error")),
+  };
   const waiting = { use: () => () => {}, listen: () => () => {} };
   const place = { use() {}, release: async () => {}, open: async () => ({ waiting, lane }) };
   const connection = new Connection(place, "mail", undefined, null);

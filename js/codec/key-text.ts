@@ -1,6 +1,5 @@
-// Duty: keys and texts for messages: shortened, and without control characters; and keys as exact texts.
+// Duty: keys and texts for messages: shortened, and without control characters.
 
-import type { KeyPart } from "./key.js";
 import { viewBytes } from "./slots.js";
 import { KEY_PRINT_CHARS_MAX } from "../model/limits.js";
 
@@ -18,17 +17,6 @@ export function printKey(key: unknown): string {
 /** A wrong argument, printed as {@link printKey} prints keys. */
 export function printGiven(given: unknown): string {
   return Array.isArray(given) ? printKey(given) : printPart(given);
-}
-
-/** A text that no other key has, as the default names of indexes begin. */
-export function exactText(key: readonly KeyPart[]): string {
-  const exactPart = (part: KeyPart): string => {
-    if (typeof part === "string") return JSON.stringify(part);
-    if (typeof part === "bigint") return `${part}n`;
-    if (typeof part === "object") return `0x${Buffer.from(part as Uint8Array).toString("hex")}`;
-    return Object.is(part, -0) ? "-0" : String(part);
-  };
-  return `[${key.map(exactPart).join(",")}]`;
 }
 
 /** A string as a literal, shortened, without characters that a terminal acts upon. */

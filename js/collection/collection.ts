@@ -3,6 +3,7 @@
 import { checkOptions, shown } from "../arguments/check.js";
 import { bytesOf } from "../codec/key-bytes.js";
 import { misuse } from "../model/errors.js";
+import { readable } from "../model/readable.js";
 import {
   type Definition,
   type Prepared,
@@ -17,7 +18,6 @@ import { type Document, type Reader, type Settle, documentOf } from "./documents
 import { TransactionCollection, type Writer, checkWrite, taken } from "./in-transaction.js";
 import { CollectionReads } from "./reads.js";
 import { notUnique } from "../session/violations.js";
-import { readable } from "../watch/pulled.js";
 import type {
   KvCallOptions,
   KvChanges,

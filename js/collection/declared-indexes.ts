@@ -4,8 +4,8 @@
 
 import { createHash } from "node:crypto";
 import { checkOptions, shown } from "../arguments/check.js";
-import { bytesOf, keyOf } from "../codec/key-bytes.js";
-import { exactText, printGiven } from "../codec/key-text.js";
+import { bytesOf, exactText, keyOf } from "../codec/key-bytes.js";
+import { printGiven } from "../codec/key-text.js";
 import type { KeyPart } from "../codec/key.js";
 import { KvError, misuse } from "../model/errors.js";
 import { NativePromise } from "../model/native-promise.js";

@@ -4,9 +4,9 @@
 
 import { randomBytes } from "node:crypto";
 import { checkOptions, shown } from "../arguments/check.js";
-import { bytesOf } from "../codec/key-bytes.js";
+import { bytesOf, exactText } from "../codec/key-bytes.js";
 import type { KeyPart } from "../codec/key.js";
-import { exactText, printGiven } from "../codec/key-text.js";
+import { printGiven } from "../codec/key-text.js";
 import { now } from "../model/clock.js";
 import { KvError, invalid, misuse } from "../model/errors.js";
 import { DeclaredIndexes } from "./declared-indexes.js";

@@ -8,6 +8,7 @@ import { onAbort } from "../arguments/signal.js";
 import { ownContext } from "../codec/message-context.js";
 import { JOB_ENTRIES, PROGRESS_KEPT_MS } from "../model/limits.js";
 import { NativePromise } from "../model/native-promise.js";
+import { readable } from "../model/readable.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
 import { getMany } from "../read/get.js";
 import type { Session } from "../session/session.js";
@@ -223,22 +224,19 @@ export function events(
 ): ReadableStream<JobEvent> {
   const options = { ...(since !== undefined && { since }), ...(signal && { signal }) };
   const changes = feed(session, { prefix: jobKey(queue) }, options).getReader();
-  return new ReadableStream<JobEvent>(
-    {
-      async pull(stream) {
-        for (let enqueued = 0; enqueued === 0; ) {
-          const { done, value } = await changes.read();
-          if (done) return stream.close();
-          for (const event of eventsOf(value)) {
-            stream.enqueue(event);
-            enqueued++;
-          }
+  return readable<JobEvent>({
+    async pull(stream) {
+      for (let enqueued = 0; enqueued === 0; ) {
+        const { done, value } = await changes.read();
+        if (done) return stream.close();
+        for (const event of eventsOf(value)) {
+          stream.enqueue(event);
+          enqueued++;
         }
-      },
-      cancel: (reason) => changes.cancel(reason),
+      }
     },
-    { highWaterMark: 0 },
-  );
+    cancel: (reason) => changes.cancel(reason),
+  });
 }
 
 function* eventsOf({ changes }: KvChanges): Generator<JobEvent> {

@@ -4,7 +4,7 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { option } from "../arguments/options.js";
 import { call } from "../session/call.js";
 import { decodeKey } from "../codec/key.js";
-import { exactText } from "../codec/key-text.js";
+import { exactText } from "../codec/key-bytes.js";
 import { Writer } from "../codec/writer.js";
 import { KvError, invalid } from "../model/errors.js";
 import { CALL_CREATE_INDEX, CALL_DROP_INDEX, CALL_LIST_INDEXES } from "../native/contract.js";

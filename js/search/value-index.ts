@@ -2,7 +2,8 @@
 
 import { checkOptions, shown } from "../arguments/check.js";
 import { type KeyPart, decodeKey } from "../codec/key.js";
-import { exactText, printKey } from "../codec/key-text.js";
+import { exactText } from "../codec/key-bytes.js";
+import { printKey } from "../codec/key-text.js";
 import { Writer } from "../codec/writer.js";
 import { KvError, invalid } from "../model/errors.js";
 import { CALL_CREATE_VALUE_INDEX, CALL_LIST_VALUE_INDEXES } from "../native/contract.js";

@@ -6,6 +6,7 @@
 import { NativePromise } from "../model/native-promise.js";
 import type { UnderlyingSource } from "node:stream/web";
 import { errorOf, readFailure } from "../model/errors.js";
+import { readable } from "../model/readable.js";
 import { WATCH } from "../native/contract.js";
 import type { NativeHandle } from "../native/binding.js";
 import type { Port, Receiver } from "../native/port.js";
@@ -180,17 +181,4 @@ export function endedStream<Item>(): ReadableStream<Item> {
   return readable<Item>({
     start: (stream: ReadableStreamDefaultController<Item>) => stream.close(),
   });
-}
-
-/** A stream that fetches nothing ahead. It inherits no `type` or `size` that a program gave Object.prototype. */
-export function readable<Item>(source: UnderlyingSource<Item>): ReadableStream<Item> {
-  return new ReadableStream<Item>(
-    {
-      __proto__: null,
-      start: (stream: ReadableStreamDefaultController<Item>) => source.start?.(stream),
-      pull: (stream: ReadableStreamDefaultController<Item>) => source.pull?.(stream),
-      cancel: (reason: unknown) => source.cancel?.(reason),
-    } as UnderlyingSource<Item>,
-    { __proto__: null, highWaterMark: 0 } as QueuingStrategy<Item>,
-  );
 }

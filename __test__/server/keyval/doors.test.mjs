@@ -168,6 +168,6 @@ test("a message with a timeout and a trace is one of its value to clients of Key
   const { message } = (await keyval("GET", "/queue/poll")).body;
   assert.deepEqual(message, { id: message.id, value, attempts: 1 });
   await keyval("POST", "/queue/nack", { body: { id: message.id } });
-  const dead = (await keyval("GET", "/queue/dlq")).body
+  const dead = (await keyval("GET", "/queue/dlq")).body;
   assert.deepEqual(dead[0].value, value);
 });

@@ -31,7 +31,6 @@ use url::form_urlencoded;
 
 use super::Serving;
 use super::answer::{Answer, Body, Refusal, answer, whole};
-use super::api::body::Object;
 use super::archive_policy::{ArchivePolicy, ArchiveRequest};
 use super::archives;
 use super::auth::{AccessToken, Rights, TokenHash, bearer};
@@ -40,7 +39,7 @@ use super::data::bytes_of;
 use super::database::Database;
 use super::followers::FollowerView;
 use super::options::Quotas;
-use super::request::{RequestBody, only, read, unencoded, unreadable};
+use super::request::{Object, RequestBody, only, read, unencoded, unreadable};
 use super::slots::mark_authenticated;
 use openkv_core::model::ADMIN_REQUEST_BYTES_MAX;
 use openkv_wire::connect::time::to_rfc3339;

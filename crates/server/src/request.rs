@@ -1,5 +1,7 @@
 //! Requests before they reach their endpoint: methods and bodies.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +10,9 @@ use hyper::body::{Body as _, Bytes};
 use hyper::header::CONTENT_ENCODING;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::answer::Refusal;
 use super::database::Database;
@@ -84,6 +89,30 @@ pub(super) async fn read(body: RequestBody, bytes_max: usize) -> Result<Bytes, R
         Err(error) => {
             Err(Refusal::bad_request(format!("Failed to buffer the request body: {error}")))
         }
+    }
+}
+
+/// An object. The fields of a derived type could also be given as an array, in their order.
+#[derive(Debug)]
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OfObject(PhantomData))
+    }
+}
+
+struct OfObject<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OfObject<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
     }
 }
 

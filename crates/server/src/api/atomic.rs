@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
-use super::body::{Object, json, json_body, key_in};
+use super::body::{json, json_body, key_in};
 use super::duration::Ms;
 use super::envelope::hex;
 use super::media::Form;
@@ -19,6 +19,7 @@ use super::schema::{
     Priority, QueueName, Retention, Stamp,
 };
 use super::write::{Done, commit, expiry, value_in};
+use crate::request::Object;
 use crate::trace_context;
 use openkv_core::codec::message_context::value_of;
 use openkv_core::codec::{cbor, key};

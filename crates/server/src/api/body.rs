@@ -1,14 +1,10 @@
 //! JSON bodies of requests, and small JSON answers.
 
-use std::fmt;
-use std::marker::PhantomData;
-
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
 use hyper::http::request::Parts;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::admit::body_in;
@@ -16,36 +12,12 @@ use super::media::{Form, accepted};
 use super::problem::Problem;
 use crate::answer::{Answer, answer, whole};
 use crate::data::Client;
-use crate::request::{RequestBody, unreadable};
+use crate::request::{Object, RequestBody, unreadable};
 use openkv_core::interchange::{cbor_document, key_json, where_json};
 use openkv_core::model::{Error, Key};
 
 /// A part of a body that is read by the rules of its form.
 pub(super) type Raw = Option<Box<RawValue>>;
-
-/// An object. The fields of a derived type could also be given as an array, in their order.
-#[derive(Debug)]
-pub(crate) struct Object<T>(pub(crate) T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(OfObject(PhantomData))
-    }
-}
-
-struct OfObject<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for OfObject<T> {
-    type Value = Object<T>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
-    }
-}
 
 /// A JSON body, in one of the forms of JSON, or as the same document in CBOR, which is read as its typed form.
 pub(super) async fn json_body<T: DeserializeOwned>(

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::admit::Admitted;
-use super::body::{Object, json, json_body};
+use super::body::{json, json_body};
 use super::duration::Ms;
 use super::list::limit_of;
 use super::problem::{Answered, Problem, shown};
@@ -16,6 +16,7 @@ use super::schema::{DurationOfRate, PageLimit, QueueName};
 use super::target::Query;
 use crate::data::{Client, store_of};
 use crate::pending::{Pending, Wanted};
+use crate::request::Object;
 use openkv_core::model::{
     LimitAlgorithm, PeekCursor, QueueChange, QueueRule, QueueStats, Rate, RunLimit,
 };

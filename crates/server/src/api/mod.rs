@@ -22,7 +22,7 @@
 pub(super) mod admit;
 mod atomic;
 mod backup;
-pub(crate) mod body;
+mod body;
 mod byte_range;
 pub(super) mod dead_letters;
 mod deletion;

@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::body::{Object, shown_key};
+use super::body::shown_key;
 use super::order::Direction;
 use super::problem::Problem;
 use crate::data::{Client, has_room, store_of};
 use crate::pending::Pending;
+use crate::request::Object;
 use openkv_core::model::{OrderPath, Result, ValueIndexInfo, ValueIndexRequest, ValueIndexState};
 
 /// The paths of an index.
