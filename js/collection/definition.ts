@@ -50,12 +50,14 @@ export interface Prepared {
   readonly stored: unknown;
 }
 
-export function define(prefix: KvKey, options: unknown): Definition {
-  if (!Array.isArray(prefix) || prefix.length === 0 || !prefix.every(isPart)) {
+export function define(of: KvKey, options: unknown): Definition {
+  if (!Array.isArray(of) || of.length === 0 || !of.every(isPart)) {
     throw invalid(
-      `kv.collection: the prefix must be a key of at least one part, as ["users"]: received ${printGiven(prefix)}`,
+      `kv.collection: the prefix must be a key of at least one part, as ["users"]: received ${printGiven(of)}`,
     );
   }
+  // Later changes of the array have no effect.
+  const prefix: KvEntryKey = [...of];
   const given = checkOptions("kv.collection", options, OPTIONS);
   const { id, version = FIRST_VERSION, migrate } = given;
   if (!Number.isSafeInteger(version) || (version as number) < FIRST_VERSION) {
@@ -66,7 +68,7 @@ export function define(prefix: KvKey, options: unknown): Definition {
   }
   const maker = typeof id === "string" && Object.hasOwn(MAKERS, id) ? MAKERS[id as "ulid"] : null;
   return {
-    prefix: [...prefix],
+    prefix,
     validate: validatorOf(given.schema),
     makeId: maker === null ? undefined : () => maker(now(), randomBytes(RANDOM_BYTES)),
     idOf: maker === null ? readerOf(id) : undefined,
@@ -75,7 +77,7 @@ export function define(prefix: KvKey, options: unknown): Definition {
     indexes:
       given.indexes === undefined
         ? undefined
-        : new DeclaredIndexes(prefix as KvEntryKey, given.indexes, given.indexMode ?? "sync"),
+        : new DeclaredIndexes(prefix, given.indexes, given.indexMode ?? "sync"),
   };
 }
 
