@@ -2,7 +2,45 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { adminToken, onPage, servedFolder, shoot } from "./kit.mjs";
+import { adminToken, hold, onPage, servedFolder, shoot } from "./kit.mjs";
+
+/** Makes a database of a server: its token, and `ask(path, method, body)`, which is a request of its API. */
+async function made(server, name) {
+  const answer = await fetch(`${server.url}/v1/admin/databases`, {
+    ...{ method: "POST", headers: { authorization: `Bearer ${adminToken}` } },
+    body: JSON.stringify({ name }),
+  });
+  const { token } = await answer.json();
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const ask = (path, method = "GET", body = undefined) =>
+    fetch(`${server.url}/${name}/api${path}`, {
+      ...{ method, headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  return { token, ask };
+}
+
+/**
+ * A page on a server with the databases `one` and `two`, which has the tokens of both and shows `two`. `visit` opens
+ * another view, without a load of the page.
+ */
+async function onTwo({ allow = [] }, run) {
+  const server = await servedFolder();
+  const one = await made(server, "one");
+  const two = await made(server, "two");
+  const options = { hash: "/@one/atomic", token: one.token, allow: [/401/, ...allow] };
+  await onPage(server.url, options, async (page) => {
+    const visit = async (path) => {
+      await page.evaluate((hash) => (location.hash = hash), `/@${path}`);
+      await page.getByRole("button", { name: `database ${path.split("/")[0]}` }).waitFor();
+    };
+    await visit("two/atomic");
+    await page.getByLabel("A token of the database two").fill(two.token);
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await run({ page, visit, one, two });
+  });
+}
 
 test("databases are created, opened, given tokens and quotas, and dropped", async () => {
   const server = await servedFolder();
@@ -97,5 +135,77 @@ test("each database asks for a token of its own", async () => {
     await page.getByLabel("A token of the database shop").fill(token);
     await page.keyboard.press("Enter");
     await page.getByText("There are no entries here.").waitFor();
+  });
+});
+
+test("a deletion and its undo stay in the database in which they began", async () => {
+  await onTwo({ allow: [/404/] }, async ({ page, visit, one, two }) => {
+    const value = async ({ ask }) => (await (await ask("/keys/a")).json()).value;
+    await one.ask("/keys/a", "PUT", "of one");
+    await two.ask("/keys/a", "PUT", "of two");
+    const removeWhileHeld = async (method) => {
+      await visit('one/entries?key=["a"]');
+      await page.getByRole("textbox", { name: "Value" }).waitFor();
+      const held = await hold(page, method, "/api/keys?key=");
+      await page.getByRole("button", { name: "Delete", exact: true }).click();
+      await held.asked;
+      await visit("two/entries");
+      await held.release();
+      await page.getByText('Deleted ["a"]').hover();
+      assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
+    };
+    await removeWhileHeld("GET");
+    assert.deepEqual([await value(one), await value(two)], [undefined, "of two"]);
+    await visit("one/entries");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("treeitem", { name: "a" }).waitFor();
+    assert.deepEqual([await value(one), await value(two)], ["of one", "of two"]);
+    await removeWhileHeld("DELETE");
+    await two.ask("/keys/a", "DELETE");
+    await visit("one/entries");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("treeitem", { name: "a" }).waitFor();
+    assert.deepEqual([await value(one), await value(two)], ["of one", undefined]);
+  });
+});
+
+test("all dead letters are requeued in the database in which that began", async () => {
+  await onTwo({}, async ({ page, visit, one }) => {
+    await one.ask("/queue/enqueue?queue=mail", "POST", { value: 1 });
+    const { message } = await (await one.ask("/queue/poll?queue=mail")).json();
+    const { id, lock } = message;
+    await one.ask("/queue/nack", "POST", { id, lock, retry: false, error: "no stamp" });
+    await visit("one/queues?queue=mail");
+    const letters = page.getByRole("region", { name: "Dead letters" });
+    await letters.getByText("no stamp").waitFor();
+    // The first request does not requeue all of them.
+    const json = { requeued: 1, left: 1 };
+    const first = await hold(page, "POST", "/queue/dlq/requeue", { json });
+    await letters.getByRole("button", { name: "Requeue all" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Requeue all" }).click();
+    await first.asked;
+    await visit("two/queues?queue=mail");
+    const second = page.waitForRequest("**/queue/dlq/requeue?*");
+    await first.release();
+    assert.match((await second).url(), /\/one\/api\//);
+  });
+});
+
+test("an export has the entries of the database in which it began", async () => {
+  await onTwo({}, async ({ page, visit }) => {
+    await visit("one/entries");
+    await page.getByText("There are no entries here.").waitFor();
+    await page.evaluate(() => {
+      globalThis.showSaveFilePicker = () =>
+        new Promise((resolve) => {
+          const createWritable = async () => new WritableStream();
+          globalThis.choose = () => resolve({ createWritable });
+        });
+    });
+    await page.getByRole("button", { name: "Export" }).click();
+    await visit("two/entries");
+    const asked = page.waitForRequest("**/api/export");
+    await page.evaluate(() => globalThis.choose());
+    assert.match((await asked).url(), /\/one\/api\//);
   });
 });

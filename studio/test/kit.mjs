@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { openKv, serve } from "../../index.mjs";
 import { MISSING, findChromium } from "../../__test__/kit/chromium.mjs";
+import { guard } from "../../__test__/kit/time.mjs";
 
 export const accessToken = "a token that writes".replaceAll(" ", "-");
 export const readToken = "a token that reads".replaceAll(" ", "-");
@@ -108,6 +109,48 @@ export async function onPage(url, options, run) {
     throw error;
   }
   await end();
+}
+
+/**
+ * Holds the first request of a page that has this method and this part in its URL; with `isAnswered` its answer, which
+ * the server has given by then. `json` answers it in place of the server.
+ */
+export async function hold(page, method, part, { isAnswered = false, json } = {}) {
+  let held;
+  let letGo;
+  let begin;
+  let end;
+  const asked = new Promise((resolve) => (begin = resolve));
+  const released = new Promise((resolve) => (letGo = resolve));
+  const ended = new Promise((resolve) => (end = resolve));
+  // A request whose body the page does not read has no end.
+  page.on("response", (response) => response.request() === held && end());
+  page.on("requestfailed", (request) => request === held && end());
+  await page.route("**", async (route) => {
+    const request = route.request();
+    const isOther = request.method() !== method || !request.url().includes(part);
+    if (held !== undefined || isOther) return route.fallback();
+    held = request;
+    const answer = isAnswered ? { response: await route.fetch() } : json && { json };
+    begin(request);
+    await released;
+    // The page may have given the request up.
+    await (answer ? route.fulfill(answer) : route.continue()).catch(() => {});
+  });
+  const heldOne = guard(asked, 15_000, `${method} ${part}`);
+  heldOne.catch(() => {});
+  return {
+    asked: heldOne,
+    /** Lets the request go on, until the page has shown what it shows of the answer. */
+    async release() {
+      await heldOne;
+      letGo();
+      await guard(ended, 15_000, `the end of ${method} ${part}`);
+      await page.evaluate(
+        () => new Promise((done) => requestAnimationFrame(() => setTimeout(done))),
+      );
+    },
+  };
 }
 
 /** Writes a screenshot of a view. */

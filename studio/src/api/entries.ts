@@ -2,7 +2,7 @@
 
 import { type Entry, type Key, type Node, readable } from "../values/node";
 import { printKey } from "../values/print";
-import { ApiError, ask, askJson } from "./request";
+import { ApiError, type ApiRequest, ask, askJson } from "./request";
 
 export interface Page {
   readonly entries: Entry[];
@@ -57,10 +57,12 @@ export async function count(prefix: Key, signal?: AbortSignal): Promise<number> 
 }
 
 /** The entry of a key; `undefined` without one. */
-export async function read(key: Key, signal?: AbortSignal): Promise<Entry | undefined> {
+export async function read(
+  key: Key,
+  of: Pick<ApiRequest, "database" | "signal"> = {},
+): Promise<Entry | undefined> {
   try {
-    const query = { key: printKey(key) };
-    return await askJson<Entry>("/keys", { query, ...(signal && { signal }) });
+    return await askJson<Entry>("/keys", { ...of, query: { key: printKey(key) } });
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined;
     throw error;
@@ -111,40 +113,42 @@ function conditions(expected: Expected): Record<string, string> {
   return { "if-match": `"${expected.versionstamp}"` };
 }
 
-async function conditional<T>(key: Key, request: () => Promise<T>): Promise<T> {
+async function conditional<T>(database: string, key: Key, request: () => Promise<T>): Promise<T> {
   try {
     return await request();
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 412) throw error;
-    throw new Conflict(await read(key));
+    throw new Conflict(await read(key, { database }));
   }
 }
 
 /** Writes an entry, and returns its versionstamp. */
 export function write(
+  database: string,
   key: Key,
   value: Node,
   expected: Expected,
   expireIn?: number,
 ): Promise<string> {
-  return conditional(key, async () => {
+  return conditional(database, key, async () => {
     const query = { key: printKey(key), expireIn };
     const headers = conditions(expected);
-    const request = { method: "PUT", body: value, headers, query };
+    const request = { database, method: "PUT", body: value, headers, query };
     return (await askJson<{ versionstamp: string }>("/keys", request)).versionstamp;
   });
 }
 
-export function remove(key: Key, expected: Expected): Promise<void> {
-  return conditional(key, async () => {
+export function remove(database: string, key: Key, expected: Expected): Promise<void> {
+  return conditional(database, key, async () => {
     const query = { key: printKey(key) };
-    await ask("/keys", { method: "DELETE", headers: conditions(expected), query });
+    const headers = conditions(expected);
+    await ask("/keys", { database, method: "DELETE", headers, query });
   });
 }
 
 /** Deletes entries; not what is below them. */
-export async function removeMany(keys: readonly Key[]): Promise<number> {
-  const request = { body: { keys } };
+export async function removeMany(database: string, keys: readonly Key[]): Promise<number> {
+  const request = { database, body: { keys } };
   return (await askJson<{ deleted: number }>("/keys/delete-batch", request)).deleted;
 }
 

@@ -98,28 +98,37 @@ const PAGE_MESSAGES = 50;
 /** For how long a message that is looked at is hidden from consumers. */
 export const LOOK_MS = 60_000;
 
-export const enqueue = (queue: string, message: NewMessage): Promise<{ id: string | null }> =>
-  askJson("/queue/enqueue", { query: { queue }, body: message });
+export const enqueue = (
+  database: string,
+  queue: string,
+  message: NewMessage,
+): Promise<{ id: string | null }> =>
+  askJson("/queue/enqueue", { database, query: { queue }, body: message });
 
-export async function take(queue: string): Promise<Message | null> {
+export async function take(database: string, queue: string): Promise<Message | null> {
   const query = { queue, lockDuration: LOOK_MS };
-  const { message } = await askJson<{ message: Message | null }>("/queue/poll", { query });
+  const { message } = await askJson<{ message: Message | null }>("/queue/poll", {
+    database,
+    query,
+  });
   return message && readable(message);
 }
 
-const held = async (path: "/queue/ack" | "/queue/extend", body: object): Promise<boolean> =>
-  (await askJson<{ ok: boolean }>(path, { body })).ok;
+/** Whether the lock of a message was still held. */
+const held = async (
+  database: string,
+  path: "/queue/ack" | "/queue/extend" | "/queue/nack",
+  body: object,
+): Promise<boolean> => (await askJson<{ ok: boolean }>(path, { database, body })).ok;
 
-export const acknowledge = ({ id, lock }: Message): Promise<boolean> =>
-  held("/queue/ack", { id, lock });
+export const acknowledge = (database: string, { id, lock }: Message): Promise<boolean> =>
+  held(database, "/queue/ack", { id, lock });
 
-export const extend = ({ id, lock }: Message): Promise<boolean> =>
-  held("/queue/extend", { id, lock, lockDuration: LOOK_MS });
+export const extend = (database: string, { id, lock }: Message): Promise<boolean> =>
+  held(database, "/queue/extend", { id, lock, lockDuration: LOOK_MS });
 
-export async function giveBack({ id, lock }: Message): Promise<boolean> {
-  const body = { id, lock, delay: 0, error: "given back in the studio" };
-  return (await askJson<{ ok: boolean }>("/queue/nack", { body })).ok;
-}
+export const giveBack = (database: string, { id, lock }: Message): Promise<boolean> =>
+  held(database, "/queue/nack", { id, lock, delay: 0, error: "given back in the studio" });
 
 /** A page of the messages of a queue, in one state or in any; none of them is taken. */
 export async function peek(
@@ -134,13 +143,13 @@ export async function peek(
 }
 
 /** Deletes a message that no consumer has. */
-export async function deleteMessage(queue: string, id: string): Promise<void> {
-  await ask("/queue/messages/{id}", { method: "DELETE", id, query: { queue } });
+export async function deleteMessage(database: string, queue: string, id: string): Promise<void> {
+  await ask("/queue/messages/{id}", { database, method: "DELETE", id, query: { queue } });
 }
 
 /** Removes a message, also one that a consumer has: this aborts the signal of its handler. */
-export async function cancelMessage(queue: string, id: string): Promise<void> {
-  await ask("/queue/messages/{id}/cancel", { method: "POST", id, query: { queue } });
+export async function cancelMessage(database: string, queue: string, id: string): Promise<void> {
+  await ask("/queue/messages/{id}/cancel", { database, method: "POST", id, query: { queue } });
 }
 
 export async function isPaused(queue: string, signal: AbortSignal): Promise<boolean> {
@@ -148,17 +157,17 @@ export async function isPaused(queue: string, signal: AbortSignal): Promise<bool
   return (await askJson<{ paused: boolean }>("/queue/stats", request)).paused;
 }
 
-export async function pauseQueue(queue: string, group?: string): Promise<void> {
-  await ask("/queue/pause", { method: "POST", query: { queue, group } });
+export async function pauseQueue(database: string, queue: string, group?: string): Promise<void> {
+  await ask("/queue/pause", { database, method: "POST", query: { queue, group } });
 }
 
-export async function resumeQueue(queue: string, group?: string): Promise<void> {
-  await ask("/queue/resume", { method: "POST", query: { queue, group } });
+export async function resumeQueue(database: string, queue: string, group?: string): Promise<void> {
+  await ask("/queue/resume", { database, method: "POST", query: { queue, group } });
 }
 
 /** Deletes the messages that wait, also those that are not due yet, and returns how many. */
-export async function drain(queue: string, group?: string): Promise<number> {
-  const request = { method: "POST", query: { queue, group, delayed: true } };
+export async function drain(database: string, queue: string, group?: string): Promise<number> {
+  const request = { database, method: "POST", query: { queue, group, delayed: true } };
   return (await askJson<{ deleted: number }>("/queue/drain", request)).deleted;
 }
 
@@ -178,8 +187,8 @@ export async function schedules(queue: string, cursor?: string): Promise<Schedul
   return { ...page, schedules: page.schedules.map(readable) };
 }
 
-export async function unschedule(queue: string, name: string): Promise<void> {
-  await ask("/queue/schedules/{name}", { method: "DELETE", name, query: { queue } });
+export async function unschedule(database: string, queue: string, name: string): Promise<void> {
+  await ask("/queue/schedules/{name}", { database, method: "DELETE", name, query: { queue } });
 }
 
 export async function deadLetters(queue: string, cursor?: string): Promise<DeadLetters> {
@@ -188,8 +197,8 @@ export async function deadLetters(queue: string, cursor?: string): Promise<DeadL
   return { ...page, messages: page.messages.map(readable) };
 }
 
-export async function requeue(queue: string, id: string): Promise<void> {
-  await ask("/queue/dlq/{id}/requeue", { method: "POST", id, query: { queue } });
+export async function requeue(database: string, queue: string, id: string): Promise<void> {
+  await ask("/queue/dlq/{id}/requeue", { database, method: "POST", id, query: { queue } });
 }
 
 interface Requeued {
@@ -198,13 +207,13 @@ interface Requeued {
 }
 
 /** Enqueues the dead letters of a queue again, and returns how many: not more than there are now. */
-export async function requeueAll(queue: string): Promise<number> {
+export async function requeueAll(database: string, queue: string): Promise<number> {
   let count = 0;
   /** Those that there were before the first request: one that dies again is not requeued again. */
   let all = Number.POSITIVE_INFINITY;
   while (count < all) {
     const path = "/queue/dlq/requeue";
-    const answer = await askJson<Requeued>(path, { method: "POST", query: { queue } });
+    const answer = await askJson<Requeued>(path, { database, method: "POST", query: { queue } });
     count += answer.requeued;
     all = Math.min(all, answer.requeued + answer.left);
     if (answer.requeued === 0) break;
@@ -212,11 +221,11 @@ export async function requeueAll(queue: string): Promise<number> {
   return count;
 }
 
-export async function deleteDead(queue: string, id: string): Promise<void> {
-  await ask("/queue/dlq/{id}", { method: "DELETE", id, query: { queue } });
+export async function deleteDead(database: string, queue: string, id: string): Promise<void> {
+  await ask("/queue/dlq/{id}", { database, method: "DELETE", id, query: { queue } });
 }
 
-export async function purge(queue: string): Promise<number> {
-  const request = { method: "DELETE", query: { queue } };
+export async function purge(database: string, queue: string): Promise<number> {
+  const request = { database, method: "DELETE", query: { queue } };
   return (await askJson<{ deleted: number }>("/queue/dlq", request)).deleted;
 }

@@ -1,4 +1,6 @@
 // Duty: one request of the API: token, typed JSON, problems as errors.
+// Invariant: a request that changes something names its database. The user may open another one between the requests of
+// an action, so what begins the action takes the database, once.
 
 import { ADMIN, apiBase, askToken, forget, tokenOf } from "../shell/session";
 import { route } from "../shell/router";
@@ -21,6 +23,8 @@ export class ApiError extends Error {
 }
 
 export interface ApiRequest {
+  /** The database that is asked; the present one if none is given. */
+  readonly database?: string;
   readonly method?: string;
   /** What stands for `{id}` in the path. */
   readonly id?: string;
@@ -37,9 +41,9 @@ export interface ApiRequest {
   readonly accept?: string;
 }
 
-/** Sends a request to the API of the present database. */
+/** Sends a request to the API of a database. */
 export function ask(path: Path, request: ApiRequest = {}): Promise<Response> {
-  const { database } = route.value;
+  const { database = route.value.database } = request;
   const whole = path
     .replace("{id}", encodeURIComponent(request.id ?? ""))
     .replace("{name}", encodeURIComponent(request.name ?? ""));

@@ -74,12 +74,12 @@ export async function indexes(): Promise<Index[]> {
   return found.indexes.map((index) => ({ ...index, prefix: fromPlainKey(index.prefix) }));
 }
 
-export async function createIndex(index: NewIndex): Promise<void> {
-  await askJson("/indexes", { body: index, accept: "application/json" });
+export async function createIndex(database: string, index: NewIndex): Promise<void> {
+  await askJson("/indexes", { database, body: index, accept: "application/json" });
 }
 
-export async function dropIndex(name: string): Promise<void> {
-  const request = { method: "DELETE", query: { name }, accept: "application/json" };
+export async function dropIndex(database: string, name: string): Promise<void> {
+  const request = { database, method: "DELETE", query: { name }, accept: "application/json" };
   await askJson("/indexes", request);
 }
 

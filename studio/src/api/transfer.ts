@@ -16,10 +16,10 @@ interface SaveAs {
  * Exports a prefix to a file that the user names. Where the browser can write to it as the bytes come, memory
  * stays small; elsewhere the whole export is collected first.
  */
-export async function exportTo(prefix: Key, name: string): Promise<void> {
+export async function exportTo(database: string, prefix: Key, name: string): Promise<void> {
   const { showSaveFilePicker } = globalThis as SaveAs;
   const query = prefix.length === 0 ? {} : { prefix: printKey(prefix) };
-  const request = { query, accept: LINES };
+  const request = { database, query, accept: LINES };
   if (showSaveFilePicker !== undefined) {
     // The dialog needs the click that led here, so it comes before the request.
     const handle = await showSaveFilePicker({ suggestedName: name });
@@ -42,10 +42,15 @@ export interface Imported {
 }
 
 /** Imports a file, in front of whose keys a prefix is put. Fails at the first line that is wrong. */
-export function importFrom(content: Blob, prefix: Key, overwrite: boolean): Promise<Imported> {
+export function importFrom(
+  database: string,
+  content: Blob,
+  prefix: Key,
+  overwrite: boolean,
+): Promise<Imported> {
   const query = { overwrite, prefix: prefix.length === 0 ? undefined : printKey(prefix) };
   return askJson("/import", {
-    ...{ method: "POST", query, file: { content, type: LINES } },
+    ...{ database, method: "POST", query, file: { content, type: LINES } },
     accept: "application/json",
   });
 }

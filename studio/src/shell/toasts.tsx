@@ -34,10 +34,9 @@ export function say(text: string): void {
   show({ text, isError: false, ms: SHOWN_MS });
 }
 
-/** Offers to undo something while its database is open: requests go to the open one. */
-export function offerUndo(text: string, run: () => void): void {
-  const undo = { database: route.value.database, run };
-  show({ text, isError: false, ms: UNDO_MS, undo });
+/** Offers to undo something while its database is open. */
+export function offerUndo(text: string, database: string, run: () => void): void {
+  show({ text, isError: false, ms: UNDO_MS, undo: { database, run } });
 }
 
 /** Shows an error. A request that was given up is none. */

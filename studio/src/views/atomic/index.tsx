@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import "./atomic.css";
 import { askJson } from "../../api/request";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { report } from "../../shell/toasts";
 import { copyText } from "../../parts/clipboard";
@@ -34,6 +35,7 @@ const change = <T,>(list: readonly T[], at: number, to: Partial<T> | undefined):
 
 export function Atomic() {
   const [outcome, setOutcome] = useState<Outcome | Error>();
+  const { database } = route.value;
   const { checks, mutations } = draft.value;
   const setChecks = (next: readonly CheckDraft[]): void => {
     draft.value = { checks: next, mutations };
@@ -43,7 +45,8 @@ export function Atomic() {
   };
   const run = async (): Promise<void> => {
     try {
-      setOutcome(await askJson<Outcome>("/atomic", { body: requestOf(draft.value) }));
+      const body = requestOf(draft.value);
+      setOutcome(await askJson<Outcome>("/atomic", { database, body }));
     } catch (error) {
       setOutcome(error as Error);
     }

@@ -9,6 +9,7 @@ import { Editor } from "../../parts/editor";
 import { Fault } from "../../parts/fault";
 import { KeyView } from "../../parts/key-view";
 import { ValueTree } from "../../parts/value-tree";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { say } from "../../shell/toasts";
 import { type Entry, type Key, type Node, bytesOf } from "../../values/node";
@@ -37,13 +38,14 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
   const [conflict, setConflict] = useState<ConflictOf>();
   const [form, setForm] = useState<Form>("text");
   const [loads, setLoads] = useState(0);
+  const { database } = route.value;
   const literal = printKey(of);
 
   useEffect(() => {
     const ending = new AbortController();
     setText(undefined);
     setFault("");
-    read(of, ending.signal).then(
+    read(of, { signal: ending.signal }).then(
       (found) => {
         setEntry(found);
         setForm(isBytes(found?.value) ? "bytes" : "text");
@@ -62,7 +64,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
     const expected = stamp == null ? "absent" : { versionstamp: stamp };
     setFault("");
     try {
-      await write(of, mine, expected, left === undefined ? undefined : Math.max(1, left));
+      await write(database, of, mine, expected, left === undefined ? undefined : Math.max(1, left));
       say("Saved");
       setLoads(loads + 1);
     } catch (error) {

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { importFrom } from "../../api/transfer";
 import { Dialog, DialogEnd } from "../../parts/dialog";
+import { route } from "../../shell/router";
 import { say } from "../../shell/toasts";
 import { parseKey } from "../../values/parse";
 
@@ -12,6 +13,7 @@ interface ImportProps {
 }
 
 export function ImportDialog({ onDone, onClose }: ImportProps) {
+  const { database } = route.value;
   const [file, setFile] = useState<File>();
   const [prefix, setPrefix] = useState("");
   const [overwrite, setOverwrite] = useState(false);
@@ -21,7 +23,7 @@ export function ImportDialog({ onDone, onClose }: ImportProps) {
     setRunning(true);
     setFault("");
     try {
-      const { imported, skipped } = await importFrom(file!, parseKey(prefix), overwrite);
+      const { imported, skipped } = await importFrom(database, file!, parseKey(prefix), overwrite);
       say(`Imported ${imported}, skipped ${skipped}`);
       onDone();
     } catch (error) {

@@ -37,7 +37,7 @@ function parsed<T>(text: string | undefined, parse: (text: string) => T): T | Er
 }
 
 export function Entries() {
-  const { params } = route.value;
+  const { database, params } = route.value;
   /** The marked entries, by the literals of their keys. They are forgotten with the view. */
   const marked = useSignal<ReadonlyMap<string, Key>>(new Map());
   const [reloads, setReloads] = useState(0);
@@ -56,7 +56,8 @@ export function Entries() {
   const openKey = (key: Key | undefined): void => setParams({ key: key && printKey(key) });
   const remove = async (keys: readonly Key[]): Promise<void> => {
     if (readOnly.value || keys.length === 0) return;
-    const isDone = keys.length === 1 ? await deleteOne(keys[0]!) : await deleteMarked(keys);
+    const isDone =
+      keys.length === 1 ? await deleteOne(database, keys[0]!) : await deleteMarked(database, keys);
     if (!isDone) return;
     marked.value = new Map();
     openKey(undefined);
@@ -76,7 +77,7 @@ export function Entries() {
       {
         title: prefix.length === 0 ? "Export all entries" : `Export ${printKey(prefix)}`,
         run: () => {
-          exportTo(prefix, "openkv.ndjson").catch(report);
+          exportTo(database, prefix, "openkv.ndjson").catch(report);
         },
       },
       {
@@ -114,7 +115,7 @@ export function Entries() {
           onNew={make}
           onImport={() => setImporting(true)}
           onExport={() => {
-            exportTo(prefix, "openkv.ndjson").catch(report);
+            exportTo(database, prefix, "openkv.ndjson").catch(report);
           }}
           onReload={reload}
           onDelete={() => removeSome()}

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { Conflict, write } from "../../api/entries";
 import { Dialog, DialogEnd } from "../../parts/dialog";
 import { Editor } from "../../parts/editor";
+import { route } from "../../shell/router";
 import type { Key, Node } from "../../values/node";
 import { parseKey, parseNode } from "../../values/parse";
 import { printKey, printNode } from "../../values/print";
@@ -17,6 +18,7 @@ interface NewEntryProps {
 }
 
 export function NewEntry({ firstKey, firstValue, onCreated, onClose }: NewEntryProps) {
+  const { database } = route.value;
   const [key, setKey] = useState(printKey(firstKey));
   const first = firstValue === undefined ? "{}" : printNode(firstValue);
   const [text, setText] = useState(first);
@@ -27,7 +29,7 @@ export function NewEntry({ firstKey, firstValue, onCreated, onClose }: NewEntryP
       const parts = parseKey(key);
       if (parts.length === 0) throw new Error("The key has no parts.");
       const expireIn = seconds === "" ? undefined : Number(seconds) * 1000;
-      await write(parts, parseNode(text), "absent", expireIn);
+      await write(database, parts, parseNode(text), "absent", expireIn);
       onCreated(parts);
     } catch (error) {
       const exists = error instanceof Conflict;

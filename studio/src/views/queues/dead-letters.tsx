@@ -15,6 +15,7 @@ import { queueName } from "../../parts/depths";
 import { Empty } from "../../parts/empty";
 import { counted } from "../../parts/figures";
 import { Time } from "../../parts/time";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { offerUndo, report, reporting, say } from "../../shell/toasts";
 import { preview, printNode } from "../../values/print";
@@ -27,6 +28,7 @@ interface DeadLettersProps {
 }
 
 export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
+  const { database } = route.value;
   const [letters, setLetters] = useState<readonly DeadLetter[]>([]);
   const [cursor, setCursor] = useState<string | null>(null);
   const load = async (from?: string): Promise<void> => {
@@ -41,11 +43,11 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
     setLetters((before) => before.filter(({ id }) => id !== gone.id));
   };
   const remove = async (letter: DeadLetter): Promise<void> => {
-    await deleteDead(queue, letter.id);
+    await deleteDead(database, queue, letter.id);
     drop(letter);
-    const again = reporting(() => enqueue(queue, { value: letter.value }));
+    const again = reporting(() => enqueue(database, queue, { value: letter.value }));
     // A dead letter cannot be made; its message can be enqueued.
-    offerUndo(`Deleted dead letter ${letter.id}; undo enqueues its message again`, again);
+    offerUndo(`Deleted dead letter ${letter.id}; undo enqueues its message again`, database, again);
   };
   const removeAll = async (): Promise<void> => {
     const isSure = await confirm({
@@ -54,7 +56,7 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
       action: "Delete all",
     });
     if (!isSure) return;
-    say(`Deleted ${counted(await purge(queue), "dead letter", "dead letters")}`);
+    say(`Deleted ${counted(await purge(database, queue), "dead letter", "dead letters")}`);
     onReload();
   };
   const requeueThem = async (): Promise<void> => {
@@ -65,7 +67,7 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
     });
     if (!isSure) return;
     try {
-      say(`Enqueued ${counted(await requeueAll(queue), "message", "messages")} again`);
+      say(`Enqueued ${counted(await requeueAll(database, queue), "message", "messages")} again`);
     } finally {
       onReload();
     }
@@ -116,7 +118,7 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
               type="button"
               disabled={readOnly.value}
               onClick={reporting(async () => {
-                await requeue(queue, letter.id);
+                await requeue(database, queue, letter.id);
                 drop(letter);
                 say("Enqueued again");
               })}

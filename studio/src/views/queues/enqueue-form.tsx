@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { enqueue } from "../../api/queues";
 import { Editor } from "../../parts/editor";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { reporting, say } from "../../shell/toasts";
 import { parseNode } from "../../values/parse";
@@ -10,11 +11,12 @@ import { parseNode } from "../../values/parse";
 const FIRST = "{}";
 
 export function EnqueueForm({ queue }: { readonly queue: string }) {
+  const { database } = route.value;
   const [text, setText] = useState(FIRST);
   const [seconds, setSeconds] = useState("");
   const [priority, setPriority] = useState("");
   const send = reporting(async () => {
-    const { id } = await enqueue(queue, {
+    const { id } = await enqueue(database, queue, {
       value: parseNode(text),
       ...(seconds === "" ? {} : { delay: Number(seconds) * 1000 }),
       ...(priority === "" ? {} : { priority: Number(priority) }),

@@ -16,6 +16,7 @@ import { confirm } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { Fault } from "../../parts/fault";
 import { counted, duration, whole } from "../../parts/figures";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { reporting, say } from "../../shell/toasts";
 
@@ -26,6 +27,7 @@ interface GroupsProps {
 }
 
 export function GroupsOf({ queue, depth }: GroupsProps) {
+  const { database } = route.value;
   const [listed, setListed] = useState<Groups>();
   const [fault, setFault] = useState("");
   const [reloads, setReloads] = useState(0);
@@ -44,7 +46,7 @@ export function GroupsOf({ queue, depth }: GroupsProps) {
   };
   const reload = (): void => setReloads((count) => count + 1);
   const pause = async ({ name, paused }: Group): Promise<void> => {
-    await (paused ? resumeQueue : pauseQueue)(queue, name);
+    await (paused ? resumeQueue : pauseQueue)(database, queue, name);
     reload();
   };
   const empty = async ({ name }: Group): Promise<void> => {
@@ -54,7 +56,7 @@ export function GroupsOf({ queue, depth }: GroupsProps) {
       action: "Drain it",
     });
     if (!isSure) return;
-    say(`Deleted ${counted(await drain(queue, name), "message", "messages")}`);
+    say(`Deleted ${counted(await drain(database, queue, name), "message", "messages")}`);
     reload();
   };
   const depths = depth && `${depth.pending} ${depth.delayed} ${depth.processing}`;

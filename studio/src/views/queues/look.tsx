@@ -6,6 +6,7 @@ import { LOOK_MS, type Message, acknowledge, extend, giveBack, take } from "../.
 import { confirm } from "../../parts/dialog";
 import { duration } from "../../parts/figures";
 import { nowMs } from "../../parts/time";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { reporting, say } from "../../shell/toasts";
 import { printNode } from "../../values/print";
@@ -16,9 +17,10 @@ interface Taken {
 }
 
 export function Look({ queue }: { readonly queue: string }) {
+  const { database } = route.value;
   const [taken, setTaken] = useState<Taken>();
   const next = reporting(async () => {
-    const message = await take(queue);
+    const message = await take(database, queue);
     if (message === null) say("No message is due.");
     setTaken(message === null ? undefined : { message, until: Date.now() + LOOK_MS });
   });
@@ -57,7 +59,7 @@ export function Look({ queue }: { readonly queue: string }) {
               <button
                 type="button"
                 onClick={reporting(async () => {
-                  const isHeld = await extend(taken.message);
+                  const isHeld = await extend(database, taken.message);
                   if (isHeld) setTaken({ ...taken, until: Date.now() + LOOK_MS });
                   else ended(false, "");
                 })}
@@ -66,7 +68,9 @@ export function Look({ queue }: { readonly queue: string }) {
               </button>
               <button
                 type="button"
-                onClick={reporting(async () => ended(await giveBack(taken.message), "Given back"))}
+                onClick={reporting(async () =>
+                  ended(await giveBack(database, taken.message), "Given back"),
+                )}
               >
                 Give back
               </button>
@@ -79,7 +83,7 @@ export function Look({ queue }: { readonly queue: string }) {
                     text: "It counts as handled: no consumer gets it.",
                     action: "Delete it",
                   });
-                  if (isSure) ended(await acknowledge(taken.message), "Deleted");
+                  if (isSure) ended(await acknowledge(database, taken.message), "Deleted");
                 })}
               >
                 Delete

@@ -16,6 +16,7 @@ import { Empty } from "../../parts/empty";
 import { Fault } from "../../parts/fault";
 import { counted, duration } from "../../parts/figures";
 import { Countdown, Time, nowMs } from "../../parts/time";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { report, reporting, say } from "../../shell/toasts";
 import { preview, printNode } from "../../values/print";
@@ -36,6 +37,7 @@ interface Loaded {
 }
 
 export function MessagesOf({ queue, depth, jobs }: MessagesProps) {
+  const { database } = route.value;
   const [state, setState] = useState<State>();
   const [loaded, setLoaded] = useState<Loaded>();
   const [fault, setFault] = useState("");
@@ -60,7 +62,7 @@ export function MessagesOf({ queue, depth, jobs }: MessagesProps) {
       action: "Delete it",
     });
     if (!isSure) return;
-    await deleteMessage(queue, id);
+    await deleteMessage(database, queue, id);
     say("Deleted");
     setReloads((count) => count + 1);
   };
@@ -71,7 +73,7 @@ export function MessagesOf({ queue, depth, jobs }: MessagesProps) {
       action: "Cancel it",
     });
     if (!isSure) return;
-    await cancelMessage(queue, id);
+    await cancelMessage(database, queue, id);
     say("Cancelled");
     setReloads((count) => count + 1);
   };

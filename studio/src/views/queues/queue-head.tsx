@@ -6,6 +6,7 @@ import { drain, isPaused, pauseQueue, resumeQueue } from "../../api/queues";
 import { queueName } from "../../parts/depths";
 import { confirm } from "../../parts/dialog";
 import { counted } from "../../parts/figures";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { report, reporting, say } from "../../shell/toasts";
 
@@ -16,6 +17,7 @@ interface QueueHeadProps {
 }
 
 export function QueueHead({ queue, depth }: QueueHeadProps) {
+  const { database } = route.value;
   const [paused, setPaused] = useState(false);
   const depths = depth && Object.values(depth).join(" ");
   useEffect(() => {
@@ -24,7 +26,7 @@ export function QueueHead({ queue, depth }: QueueHeadProps) {
     return () => ending.abort();
   }, [depths]);
   const toggle = async (): Promise<void> => {
-    await (paused ? resumeQueue : pauseQueue)(queue);
+    await (paused ? resumeQueue : pauseQueue)(database, queue);
     setPaused(!paused);
   };
   const empty = async (): Promise<void> => {
@@ -33,7 +35,7 @@ export function QueueHead({ queue, depth }: QueueHeadProps) {
       text: "Its messages that wait, also those that are delayed, are deleted. They leave no dead letters.",
       action: "Drain it",
     });
-    if (isSure) say(`Deleted ${counted(await drain(queue), "message", "messages")}`);
+    if (isSure) say(`Deleted ${counted(await drain(database, queue), "message", "messages")}`);
   };
   return (
     <div class="row">

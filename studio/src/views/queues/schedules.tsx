@@ -6,11 +6,13 @@ import { confirm } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { duration } from "../../parts/figures";
 import { Time } from "../../parts/time";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { report, reporting, say } from "../../shell/toasts";
 import { preview } from "../../values/print";
 
 export function SchedulesOf({ queue }: { readonly queue: string }) {
+  const { database } = route.value;
   const [listed, setListed] = useState<readonly Schedule[]>([]);
   const [cursor, setCursor] = useState<string | null>(null);
   const load = async (from?: string): Promise<void> => {
@@ -28,7 +30,7 @@ export function SchedulesOf({ queue }: { readonly queue: string }) {
       action: "Remove it",
     });
     if (!isSure) return;
-    await unschedule(queue, name);
+    await unschedule(database, queue, name);
     say("Removed");
     await load();
   };

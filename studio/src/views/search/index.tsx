@@ -19,7 +19,7 @@ const PROGRESS_MS = 1000;
 
 export function Search() {
   const [found, setFound] = useState<readonly Index[]>();
-  const { prefix } = route.value.params;
+  const { database, params } = route.value;
   const load = (): void => {
     indexes().then(setFound, report);
   };
@@ -37,12 +37,12 @@ export function Search() {
         action: "Drop",
       });
       if (!isSure) return;
-      await dropIndex(index.name);
+      await dropIndex(database, index.name);
       say("Dropped");
       load();
     });
   const texts = found?.filter((index) => index.type === "fulltext");
-  const chosen = texts?.find((index) => printKey(index.prefix) === prefix) ?? texts?.[0];
+  const chosen = texts?.find((index) => printKey(index.prefix) === params.prefix) ?? texts?.[0];
   return (
     <div class="view">
       <section class="panel" aria-label="All indexes">

@@ -1,7 +1,8 @@
 // Duty: creates an index of either type.
 
 import { useState } from "preact/hooks";
-import { type IndexPath, TOKENIZERS, createIndex } from "../../api/search";
+import { type IndexPath, type NewIndex, TOKENIZERS, createIndex } from "../../api/search";
+import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { reporting, say } from "../../shell/toasts";
 import { parseKey } from "../../values/parse";
@@ -11,6 +12,7 @@ const pathOf = (typed: string): IndexPath =>
   typed.startsWith("-") ? { path: typed.slice(1), order: "desc" } : { path: typed, order: "asc" };
 
 export function NewIndexForm({ onCreated }: { onCreated(): void }) {
+  const { database } = route.value;
   const [prefix, setPrefix] = useState("");
   const [fields, setFields] = useState("");
   const [tokenize, setTokenize] = useState<string>(TOKENIZERS[0]);
@@ -19,8 +21,10 @@ export function NewIndexForm({ onCreated }: { onCreated(): void }) {
   const create = reporting(async () => {
     const paths = fields.split(/[\s,]+/).filter((path) => path !== "");
     const of = parseKey(prefix);
-    if (isOfValues) await createIndex({ type: "value", prefix: of, on: paths.map(pathOf), unique });
-    else await createIndex({ prefix: of, fields: paths, tokenize });
+    const index: NewIndex = isOfValues
+      ? { type: "value", prefix: of, on: paths.map(pathOf), unique }
+      : { prefix: of, fields: paths, tokenize };
+    await createIndex(database, index);
     say("Created; older entries are added in the background");
     onCreated();
   });
