@@ -164,6 +164,26 @@ test("a conflict shows both changes, and nothing is lost unasked", async () => {
   });
 });
 
+test("a value that replaces one has the expiry of the entry that it replaces", async () => {
+  const { url, kv } = await served(async (db) => {
+    for (const name of ["gone", "kept"]) await db.set([name], 1, { expireIn: 3_600_000 });
+  });
+  await onPage(url, { hash: "/entries", allow: [/412/, /404/] }, async (page) => {
+    const replaceByMine = async (name, change) => {
+      await page.goto(`${url}/#/entries?key=["${name}"]`);
+      await page.getByText(/in (1 h|59 min)/).waitFor();
+      await type(page, '"mine"');
+      await change();
+      await page.keyboard.press("Control+s");
+      await page.getByRole("button", { name: "Replace it by mine" }).click();
+      await page.getByText("never", { exact: true }).waitFor();
+      assert.equal((await kv.get([name])).value, "mine");
+    };
+    await replaceByMine("gone", () => kv.delete(["gone"]));
+    await replaceByMine("kept", () => kv.set(["kept"], "theirs, without an expiry"));
+  });
+});
+
 test("an entry is created once, duplicated, deleted and taken back", async () => {
   const { url, kv } = await served((db) => db.set(["there"], 1));
   await onPage(url, { hash: "/entries", allow: [/412/, /404/] }, async (page) => {

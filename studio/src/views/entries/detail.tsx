@@ -57,9 +57,9 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
     return () => ending.abort();
   }, [literal, loads]);
 
-  /** Writes a value in the place of an entry, or of none. */
+  /** Writes a value in the place of an entry, whose expiry stays, or of none. */
   const store = async (mine: Node, present: Entry | undefined): Promise<void> => {
-    const left = entry?.expireAt === undefined ? undefined : entry.expireAt - Date.now();
+    const left = present?.expireAt === undefined ? undefined : present.expireAt - Date.now();
     const stamp = present?.versionstamp;
     const expected = stamp == null ? "absent" : { versionstamp: stamp };
     setFault("");
