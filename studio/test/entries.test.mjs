@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../__test__/kit/time.mjs";
 import { demo } from "./demo.mjs";
-import { accessToken, onPage, readToken, served, shoot } from "./kit.mjs";
+import { accessToken, hold, onPage, readToken, served, shoot } from "./kit.mjs";
 
 /** Replaces the text of the editor. */
 async function type(page, text) {
@@ -181,6 +181,90 @@ test("a value that replaces one has the expiry of the entry that it replaces", a
     };
     await replaceByMine("gone", () => kv.delete(["gone"]));
     await replaceByMine("kept", () => kv.set(["kept"], "theirs, without an expiry"));
+  });
+});
+
+test("what is typed while a save is under way stays, and is saved behind it", async () => {
+  const { url, kv } = await served((db) => db.set(["a"], "one"));
+  await onPage(url, { hash: '/entries?key=["a"]' }, async (page) => {
+    const editor = page.getByRole("textbox", { name: "Value" });
+    await type(page, '"two"');
+    const held = await hold(page, "PUT", "/api/keys?");
+    await page.keyboard.press("Control+s");
+    await held.asked;
+    const save = page.getByRole("button", { name: /^Save/ });
+    assert.equal(await save.isDisabled(), true);
+    await page.keyboard.press("Control+s");
+    await page.keyboard.insertText(" + 1");
+    await held.release();
+    assert.equal(await page.getByRole("dialog").count(), 0);
+    assert.equal((await kv.get(["a"])).value, "two");
+    assert.equal(await editor.innerText(), '"two" + 1');
+    // The editor still has the focus.
+    for (let i = 0; i < 4; i++) await page.keyboard.press("Backspace");
+    await save.waitFor({ state: "detached" });
+    await type(page, '"three"');
+    await page.keyboard.press("Control+s");
+    await save.waitFor({ state: "detached" });
+    assert.equal((await kv.get(["a"])).value, "three");
+  });
+});
+
+test("nothing is edited while the entry is read again", async () => {
+  const { url, kv } = await served((db) => db.set(["a"], ["one"]));
+  await onPage(url, { hash: '/entries?key=["a"]' }, async (page) => {
+    const editor = page.getByRole("textbox", { name: "Value" });
+    await type(page, '["mine"]');
+    await kv.set(["a"], ["theirs"]);
+    const held = await hold(page, "GET", "/api/keys?");
+    await page.getByRole("button", { name: "Discard" }).click();
+    await held.asked;
+    await editor.getByText('["one"]').waitFor();
+    await type(page, '["mine, of one"]');
+    await held.release();
+    await editor.getByText('["theirs"]').waitFor();
+    assert.equal(await page.getByRole("button", { name: /^Save/ }).count(), 0);
+    await editor.click();
+    await page.keyboard.press("Control+s");
+    await type(page, '["mine, of theirs"]');
+    await page.keyboard.press("Control+s");
+    await page.getByText("Saved").waitFor();
+    assert.deepEqual((await kv.get(["a"])).value, ["mine, of theirs"]);
+  });
+});
+
+test("theirs is taken as the conflict has shown it", async () => {
+  const { url, kv } = await served((db) => db.set(["a"], ["one"]));
+  await onPage(url, { hash: '/entries?key=["a"]', allow: [/412/] }, async (page) => {
+    await type(page, '["mine"]');
+    await kv.set(["a"], ["theirs"]);
+    await page.keyboard.press("Control+s");
+    const take = page.getByRole("button", { name: "Take theirs" });
+    await take.waitFor();
+    await kv.set(["a"], ["theirs, never shown"]);
+    await take.click();
+    await page.getByRole("textbox", { name: "Value" }).getByText('["theirs"]').waitFor();
+    await type(page, '["mine, of theirs"]');
+    await page.keyboard.press("Control+s");
+    await page.getByRole("dialog", { name: "The entry has changed" }).waitFor();
+    assert.deepEqual((await kv.get(["a"])).value, ["theirs, never shown"]);
+  });
+});
+
+test("a save that fails behind the end of its view says so", async () => {
+  const { url, kv } = await served(async (db) => {
+    for (const name of ["a", "b"]) await db.set([name], name);
+  });
+  await onPage(url, { hash: '/entries?key=["a"]', allow: [/412/] }, async (page) => {
+    await type(page, '"mine"');
+    const held = await hold(page, "PUT", "/api/keys?");
+    await page.keyboard.press("Control+s");
+    await held.asked;
+    await kv.set(["a"], "theirs");
+    await row(page, '"b"').click();
+    await page.getByRole("textbox", { name: "Value" }).getByText('"b"').waitFor();
+    await held.release();
+    await page.getByText('["a"] is not saved: The entry has changed.').waitFor();
   });
 });
 

@@ -1,9 +1,11 @@
 // Duty: one entry: its facts, its value as text or bytes, and what can be done with it.
-// Invariant: a save has a check on the versionstamp that was shown.
+// Invariant: a save has a check on the versionstamp that was shown. While the entry is read again nothing is edited, and
+// what is typed while it is saved stays.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Conflict, read, write } from "../../api/entries";
 import { isAborted } from "../../api/request";
+import { useActing, useGone } from "../../parts/acting";
 import { BytesView } from "../../parts/bytes-view";
 import { Editor } from "../../parts/editor";
 import { Fault } from "../../parts/fault";
@@ -11,7 +13,7 @@ import { KeyView } from "../../parts/key-view";
 import { ValueTree } from "../../parts/value-tree";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { say } from "../../shell/toasts";
+import { report, say } from "../../shell/toasts";
 import { type Entry, type Key, type Node, bytesOf } from "../../values/node";
 import { VIEWS } from "../../../../js/cli/literal-grammar";
 import { parseNode } from "../../values/parse";
@@ -33,46 +35,77 @@ type Form = "text" | "tree" | "bytes";
 export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
   /** `null` until it is known whether there is one. */
   const [entry, setEntry] = useState<Entry | undefined | null>(null);
+  /** What is edited; `undefined` without a change. */
   const [text, setText] = useState<string>();
+  /** Counts how often the editor has begun anew. */
+  const [beginnings, setBeginnings] = useState(0);
   const [fault, setFault] = useState("");
-  const [conflict, setConflict] = useState<ConflictOf>();
+  const [conflict, setConflict] = useState<ConflictOf & { readonly from: string | undefined }>();
   const [form, setForm] = useState<Form>("text");
   const [loads, setLoads] = useState(0);
+  const [isReading, setReading] = useState(true);
+  const { isActing, acting } = useActing();
+  const isGone = useGone();
   const { database } = route.value;
   const literal = printKey(of);
 
+  const begin = (found: Entry | undefined): void => {
+    setEntry(found);
+    setText(undefined);
+    setBeginnings((count) => count + 1);
+    setForm(isBytes(found?.value) ? "bytes" : "text");
+  };
+  const readAgain = (): void => {
+    setText(undefined);
+    setReading(true);
+    setLoads(loads + 1);
+  };
   useEffect(() => {
     const ending = new AbortController();
-    setText(undefined);
     setFault("");
     read(of, { signal: ending.signal }).then(
       (found) => {
-        setEntry(found);
-        setForm(isBytes(found?.value) ? "bytes" : "text");
+        begin(found);
+        setReading(false);
       },
       (error) => {
-        if (!isAborted(error)) setFault((error as Error).message);
+        if (isAborted(error)) return;
+        setFault((error as Error).message);
+        setReading(false);
       },
     );
     return () => ending.abort();
   }, [literal, loads]);
 
-  /** Writes a value in the place of an entry, whose expiry stays, or of none. */
-  const store = async (mine: Node, present: Entry | undefined): Promise<void> => {
-    const left = present?.expireAt === undefined ? undefined : present.expireAt - Date.now();
+  /**
+   * Writes a value in the place of an entry, whose expiry stays, or of none. `from`: the text that it is of, if it was
+   * edited; what was typed since then is kept.
+   */
+  const store = async (
+    mine: Node,
+    from: string | undefined,
+    present: Entry | undefined,
+  ): Promise<void> => {
+    const expireAt = present?.expireAt;
+    const left = expireAt === undefined ? undefined : Math.max(1, expireAt - Date.now());
     const stamp = present?.versionstamp;
     const expected = stamp == null ? "absent" : { versionstamp: stamp };
     setFault("");
     try {
-      await write(database, of, mine, expected, left === undefined ? undefined : Math.max(1, left));
+      const versionstamp = await write(database, of, mine, expected, left);
       say("Saved");
-      setLoads(loads + 1);
+      const saved = { key: of, value: mine, versionstamp, ...(expireAt && { expireAt }) };
+      if (from === undefined) return begin(saved);
+      setEntry(saved);
+      setText((now) => (now === from ? undefined : now));
     } catch (error) {
-      if (!(error instanceof Conflict)) setFault((error as Error).message);
-      else setConflict({ shown: entry?.value ?? null, mine, present: error.present });
+      const { message } = error as Error;
+      if (isGone.current) report(new Error(`${literal} is not saved: ${message}`));
+      else if (!(error instanceof Conflict)) setFault(message);
+      else setConflict({ shown: entry?.value ?? null, mine, from, present: error.present });
     }
   };
-  const save = async (): Promise<void> => {
+  const save = acting(async () => {
     if (text === undefined || readOnly.value) return;
     let mine: Node;
     try {
@@ -81,15 +114,15 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
       setFault((error as Error).message);
       return;
     }
-    await store(mine, entry ?? undefined);
-  };
+    await store(mine, text, entry ?? undefined);
+  });
   useEffect(() => {
     // The editor of the text has handled the key itself.
     const onKey = (event: KeyboardEvent): void => {
       const isSave = (event.ctrlKey || event.metaKey) && event.key === "s";
       if (!isSave || event.defaultPrevented) return;
       event.preventDefault();
-      void save();
+      save();
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
@@ -98,6 +131,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
     const value = entry?.value;
     return value != null && isBytes(value) ? bytesOf(value) : undefined;
   }, [entry]);
+  const canEdit = !readOnly.value && !isReading;
   const shown = entry == null ? "undefined" : printNode(entry.value!);
   const isChanged = text !== undefined && text !== shown;
   return (
@@ -134,9 +168,9 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
           {form === "text" && (
             <Editor
               text={text ?? shown}
-              of={`${literal} ${entry.versionstamp}`}
+              of={String(beginnings)}
               label="Value"
-              isReadOnly={readOnly.value}
+              isReadOnly={!canEdit}
               onChange={setText}
               onSave={save}
             />
@@ -145,7 +179,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
           {form === "tree" && (
             <ValueTree
               node={parsedOr(text, entry.value!)}
-              onChange={readOnly.value ? undefined : (node) => setText(printNode(node))}
+              onChange={canEdit ? (node) => setText(printNode(node)) : undefined}
             />
           )}
         </>
@@ -153,17 +187,17 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
       <Fault text={fault} />
       {entry === null && fault !== "" && (
         <div class="row">
-          <button type="button" onClick={() => setLoads(loads + 1)}>
+          <button type="button" onClick={readAgain}>
             Try again
           </button>
         </div>
       )}
       {isChanged && form !== "bytes" && (
         <div class="row end">
-          <button type="button" onClick={() => setLoads(loads + 1)}>
+          <button type="button" disabled={isActing} onClick={readAgain}>
             Discard
           </button>
-          <button type="button" class="primary" onClick={save}>
+          <button type="button" class="primary" disabled={isActing} onClick={save}>
             Save <kbd>Ctrl S</kbd>
           </button>
         </div>
@@ -172,8 +206,8 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
         <History
           of={of}
           present={entry?.versionstamp ?? undefined}
-          isChanged={isChanged}
-          onRestore={(value) => void store(value, entry)}
+          isBusy={isChanged || isReading || isActing}
+          onRestore={(value) => acting(() => store(value, undefined, entry))()}
         />
       )}
       {conflict !== undefined && (
@@ -182,11 +216,11 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
           onClose={() => setConflict(undefined)}
           onTheirs={() => {
             setConflict(undefined);
-            setLoads(loads + 1);
+            begin(conflict.present);
           }}
           onMine={() => {
             setConflict(undefined);
-            void store(conflict.mine, conflict.present);
+            acting(() => store(conflict.mine, conflict.from, conflict.present))();
           }}
         />
       )}

@@ -15,8 +15,8 @@ interface HistoryProps {
   readonly of: Key;
   /** The versionstamp of the entry; `undefined` without one. */
   readonly present: string | undefined;
-  /** Whether a text is being edited, which a restored value would replace. */
-  readonly isChanged: boolean;
+  /** Whether a text is being edited, which a restored value would replace, or the entry is read or written. */
+  readonly isBusy: boolean;
   onRestore(value: Node): void;
 }
 
@@ -26,7 +26,7 @@ const DONE: Readonly<Record<Version["type"], string>> = {
   delete: "removed",
 };
 
-export function History({ of, present, isChanged, onRestore }: HistoryProps) {
+export function History({ of, present, isBusy, onRestore }: HistoryProps) {
   const [isOpen, setOpen] = useState(false);
   const [found, setFound] = useState<readonly Version[]>();
   const [cursor, setCursor] = useState<string | null>(null);
@@ -105,7 +105,7 @@ export function History({ of, present, isChanged, onRestore }: HistoryProps) {
               <div class="row end">
                 <button
                   type="button"
-                  disabled={readOnly.value || isChanged}
+                  disabled={readOnly.value || isBusy}
                   onClick={() => onRestore(value)}
                 >
                   Restore this value
