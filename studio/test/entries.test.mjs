@@ -268,6 +268,33 @@ test("a save that fails behind the end of its view says so", async () => {
   });
 });
 
+test("a deletion that ends late leaves the entry alone that is open by then", async () => {
+  const { url, kv } = await served(async (db) => {
+    for (const name of ["a", "b"]) await db.set([name], [name]);
+  });
+  await onPage(url, { hash: '/entries?key=["a"]' }, async (page) => {
+    await page.getByRole("textbox", { name: "Value" }).waitFor();
+    const held = await hold(page, "DELETE", "/api/keys?");
+    const remove = page.getByRole("button", { name: "Delete", exact: true });
+    await remove.click();
+    await held.asked;
+    assert.equal(await remove.isDisabled(), true);
+    await row(page, '"b"').click();
+    const editor = page.getByRole("textbox", { name: "Value" });
+    await editor.getByText('["b"]').waitFor();
+    await type(page, '["mine"]');
+    await page.getByRole("tree").focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Space");
+    await page.getByText("1 marked").waitFor();
+    await held.release();
+    await page.getByText('Deleted ["a"]').waitFor();
+    assert.equal((await kv.get(["a"])).versionstamp, null);
+    assert.equal(await editor.innerText(), '["mine"]');
+    await page.getByText("1 marked").waitFor();
+  });
+});
+
 test("an entry is created once, duplicated, deleted and taken back", async () => {
   const { url, kv } = await served((db) => db.set(["there"], 1));
   await onPage(url, { hash: "/entries", allow: [/412/, /404/] }, async (page) => {

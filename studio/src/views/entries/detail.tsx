@@ -25,6 +25,7 @@ import { History } from "./history";
 
 interface DetailProps {
   readonly of: Key;
+  readonly isDeleting: boolean;
   onClose(): void;
   onDelete(key: Key): void;
   onDuplicate(entry: Entry): void;
@@ -32,7 +33,7 @@ interface DetailProps {
 
 type Form = "text" | "tree" | "bytes";
 
-export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
+export function Detail({ of, isDeleting, onClose, onDelete, onDuplicate }: DetailProps) {
   /** `null` until it is known whether there is one. */
   const [entry, setEntry] = useState<Entry | undefined | null>(null);
   /** What is edited; `undefined` without a change. */
@@ -159,7 +160,7 @@ export function Detail({ of, onClose, onDelete, onDuplicate }: DetailProps) {
             <button
               type="button"
               class="danger"
-              disabled={readOnly.value}
+              disabled={readOnly.value || isDeleting || isActing}
               onClick={() => onDelete(of)}
             >
               Delete

@@ -7,6 +7,7 @@ import { useCommands } from "../../shell/commands";
 import { isTyping } from "../../shell/keys";
 import { route, setParams } from "../../shell/router";
 import { readOnly } from "../../shell/session";
+import { useActing } from "../../parts/acting";
 import { report } from "../../shell/toasts";
 import type { Entry, Key, Node } from "../../values/node";
 import { parseKey } from "../../values/parse";
@@ -52,20 +53,27 @@ export function Entries() {
   const isList = params.form === "list";
   const list = `${loads} ${params.prefix} ${params.where} ${params.order}`;
 
+  const { isActing, acting } = useActing();
   const reload = (): void => setReloads((now) => now + 1);
   const openKey = (key: Key | undefined): void => setParams({ key: key && printKey(key) });
   const remove = async (keys: readonly Key[]): Promise<void> => {
     if (readOnly.value || keys.length === 0) return;
-    const isDone =
-      keys.length === 1 ? await deleteOne(database, keys[0]!) : await deleteMarked(database, keys);
+    const [key] = keys;
+    const isOne = keys.length === 1;
+    const isDone = isOne ? await deleteOne(database, key!) : await deleteMarked(database, keys);
     if (!isDone) return;
-    marked.value = new Map();
-    openKey(undefined);
+    const gone = new Set(keys.map(printKey));
+    marked.value = new Map([...marked.value].filter(([id]) => !gone.has(id)));
+    // Another entry may be open by now, also one of another database.
+    const { database: present, params: shown } = route.value;
+    const opened = parsed(shown.key, parseKey);
+    const isOpen = Array.isArray(opened) && gone.has(printKey(opened));
+    if (present === database && isOpen) openKey(undefined);
     reload();
   };
   const removeSome = (key?: Key): void => {
     const some = [...marked.value.values()];
-    remove(some.length > 0 || key === undefined ? some : [key]).catch(report);
+    acting(() => remove(some.length > 0 || key === undefined ? some : [key]))();
   };
   const make = (): void => {
     if (!readOnly.value) setMaking({ key: prefix, value: undefined });
@@ -111,7 +119,7 @@ export function Entries() {
     <div class={`entries ${params.key ? "has-open" : ""}`}>
       <div class="keys">
         <Tools
-          {...{ params, isList, fault, marked: marked.value.size }}
+          {...{ params, isList, fault, marked: marked.value.size, isDeleting: isActing }}
           onNew={make}
           onImport={() => setImporting(true)}
           onExport={() => {
@@ -137,10 +145,9 @@ export function Entries() {
           <Detail
             key={params.key}
             of={open}
+            isDeleting={isActing}
             onClose={() => openKey(undefined)}
-            onDelete={(key) => {
-              remove([key]).catch(report);
-            }}
+            onDelete={(key) => acting(() => remove([key]))()}
             onDuplicate={({ key, value }: Entry) => setMaking({ key, value: value ?? undefined })}
           />
         )}

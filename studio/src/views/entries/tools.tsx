@@ -11,6 +11,7 @@ interface ToolsProps {
   readonly isList: boolean;
   readonly fault: Error | undefined;
   readonly marked: number;
+  readonly isDeleting: boolean;
   onNew(): void;
   onImport(): void;
   onExport(): void;
@@ -19,7 +20,7 @@ interface ToolsProps {
   onUnmark(): void;
 }
 
-export function Tools({ params, isList, fault, marked, ...on }: ToolsProps) {
+export function Tools({ params, isList, fault, marked, isDeleting, ...on }: ToolsProps) {
   const [prefix, setPrefix] = useState(params.prefix ?? "");
   const [where, setWhere] = useState(params.where ?? "");
   // Links and saved queries change them too.
@@ -114,7 +115,12 @@ export function Tools({ params, isList, fault, marked, ...on }: ToolsProps) {
           <button type="button" onClick={on.onUnmark}>
             Unmark
           </button>
-          <button type="button" class="danger" disabled={readOnly.value} onClick={on.onDelete}>
+          <button
+            type="button"
+            class="danger"
+            disabled={readOnly.value || isDeleting}
+            onClick={on.onDelete}
+          >
             Delete
           </button>
         </div>
