@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../__test__/kit/time.mjs";
 import { demo } from "./demo.mjs";
-import { onPage, readToken, served, shoot } from "./kit.mjs";
+import { hold, onPage, readToken, served, shoot } from "./kit.mjs";
 
 test("the overview has counts, charts and queues", async () => {
   const { url, kv } = await served(demo);
@@ -249,6 +249,28 @@ test("an atomic operation commits, or names the check that failed", async () => 
     await page.getByLabel("Value of mutation 1").fill("oops");
     await page.getByRole("button", { name: "Commit" }).click();
     await page.getByText(/Mutation 1: unknown word 'oops'/).waitFor();
+  });
+});
+
+test("a versionstamp that comes late changes nothing that was typed since then", async () => {
+  const { url, kv } = await served((db) => db.set(["a"], 1));
+  const { versionstamp } = await kv.get(["a"]);
+  await onPage(url, { hash: "/atomic" }, async (page) => {
+    const fill = async (meanwhile) => {
+      await page.getByLabel("Key of check 1").fill('["a"]');
+      const held = await hold(page, "GET", "/api/keys?");
+      await page.getByRole("button", { name: "Present one" }).click();
+      await held.asked;
+      await meanwhile();
+      await held.release();
+      return page.getByLabel("Versionstamp of check 1").inputValue();
+    };
+    await page.getByRole("button", { name: "Add a check" }).click();
+    const value = page.getByLabel("Value of mutation 1");
+    const changeKey = () => page.getByLabel("Key of check 1").fill('["another"]');
+    assert.equal(await fill(changeKey), "");
+    assert.equal(await fill(() => value.fill('"typed"')), versionstamp);
+    assert.equal(await value.inputValue(), '"typed"');
   });
 });
 

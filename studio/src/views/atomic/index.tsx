@@ -37,11 +37,19 @@ export function Atomic() {
   const [outcome, setOutcome] = useState<Outcome | Error>();
   const { database } = route.value;
   const { checks, mutations } = draft.value;
-  const setChecks = (next: readonly CheckDraft[]): void => {
-    draft.value = { checks: next, mutations };
+  // Of the newest draft: a handler may be of a rendering before the last change.
+  const changeChecks = (to: (now: readonly CheckDraft[]) => readonly CheckDraft[]): void => {
+    draft.value = { ...draft.value, checks: to(draft.value.checks) };
   };
-  const setMutations = (next: readonly MutationDraft[]): void => {
-    draft.value = { checks, mutations: next };
+  const changeMutations = (
+    to: (now: readonly MutationDraft[]) => readonly MutationDraft[],
+  ): void => {
+    draft.value = { ...draft.value, mutations: to(draft.value.mutations) };
+  };
+  /** Fills in a versionstamp that was read, unless the check, or the database, is another one by now. */
+  const stamp = (at: number, key: string, versionstamp: string): void => {
+    if (route.value.database !== database || draft.value.checks[at]?.key !== key) return;
+    changeChecks((now) => change(now, at, { versionstamp }));
   };
   const run = async (): Promise<void> => {
     try {
@@ -64,7 +72,7 @@ export function Atomic() {
       <section class="panel" aria-label="Checks">
         <header>
           <h2 class="grow">Checks</h2>
-          <button type="button" onClick={() => setChecks([...checks, EMPTY_CHECK])}>
+          <button type="button" onClick={() => changeChecks((now) => [...now, EMPTY_CHECK])}>
             Add a check
           </button>
         </header>
@@ -74,14 +82,15 @@ export function Atomic() {
             key={at}
             {...{ check, at }}
             isFailed={failed.includes(at)}
-            onChange={(to) => setChecks(change(checks, at, to))}
+            onChange={(to) => changeChecks((now) => change(now, at, to))}
+            onStamp={(key, versionstamp) => stamp(at, key, versionstamp)}
           />
         ))}
       </section>
       <section class="panel" aria-label="Mutations">
         <header>
           <h2 class="grow">Mutations</h2>
-          <button type="button" onClick={() => setMutations([...mutations, EMPTY_MUTATION])}>
+          <button type="button" onClick={() => changeMutations((now) => [...now, EMPTY_MUTATION])}>
             Add a mutation
           </button>
         </header>
@@ -89,7 +98,7 @@ export function Atomic() {
           <MutationRow
             key={at}
             {...{ mutation, at }}
-            onChange={(to) => setMutations(change(mutations, at, to))}
+            onChange={(to) => changeMutations((now) => change(now, at, to))}
           />
         ))}
       </section>

@@ -11,12 +11,14 @@ interface CheckRowProps {
   readonly at: number;
   readonly isFailed: boolean;
   onChange(to: Partial<CheckDraft> | undefined): void;
+  /** The versionstamp that the entry of a key has. */
+  onStamp(key: string, versionstamp: string): void;
 }
 
-export function CheckRow({ check, at, isFailed, onChange }: CheckRowProps) {
+export function CheckRow({ check, at, isFailed, onChange, onStamp }: CheckRowProps) {
   const fetchStamp = async (): Promise<void> => {
     const entry = await read(parseKey(check.key));
-    onChange({ versionstamp: entry?.versionstamp ?? "" });
+    onStamp(check.key, entry?.versionstamp ?? "");
   };
   const name = `check ${at + 1}`;
   return (
