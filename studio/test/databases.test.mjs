@@ -209,3 +209,22 @@ test("an export has the entries of the database in which it began", async () => 
     assert.match((await asked).url(), /\/one\/api\//);
   });
 });
+
+test("a list of databases that comes late does not show one that was dropped", async () => {
+  const server = await servedFolder();
+  await made(server, "gone");
+  await onPage(server.url, { token: adminToken }, async (page) => {
+    const gone = page.getByRole("region", { name: "Database gone" });
+    await gone.waitFor();
+    const held = await hold(page, "GET", "/v1/admin/databases", { isAnswered: true });
+    await gone.getByRole("button", { name: "Create a token" }).click();
+    await held.asked;
+    await gone.getByRole("button", { name: "Drop" }).click();
+    await page.getByLabel("Type its name").fill("gone");
+    await page.getByRole("button", { name: "Drop gone" }).click();
+    await page.getByText("There are no databases.").waitFor();
+    await held.release();
+    await page.getByText("There are no databases.").waitFor();
+    assert.equal(await gone.count(), 0);
+  });
+});

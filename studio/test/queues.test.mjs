@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onPage, readToken, served, shoot } from "./kit.mjs";
+import { hold, onPage, readToken, served, shoot } from "./kit.mjs";
 
 /** Handles messages until `stop` aborts. */
 async function listening(queue, handler) {
@@ -227,6 +227,46 @@ test("schedules are listed with their next due times, and removed", async () => 
       left.map(({ name }) => name),
       ["poll"],
     );
+  });
+});
+
+test("a page that comes late is not shown under another state", async () => {
+  const { url } = await served(async (db) => {
+    const queue = db.queue("mail");
+    await Promise.all(Array.from({ length: 60 }, (_, n) => queue.enqueue(n)));
+    await queue.enqueue("later", { delay: 3_600_000 });
+  });
+  await onPage(url, { hash: "/queues?queue=mail" }, async (page) => {
+    const messages = page.getByRole("region", { name: "Messages", exact: true });
+    const more = messages.getByRole("button", { name: "Load more" });
+    await more.waitFor();
+    const held = await hold(page, "GET", "cursor=");
+    await more.click();
+    await held.asked;
+    await messages.getByRole("button", { name: "delayed" }).click();
+    await more.waitFor({ state: "detached" });
+    await held.release();
+    assert.equal(await messages.locator("details").count(), 1);
+  });
+});
+
+test("a page that is asked for twice is listed once", async () => {
+  const count = 60;
+  const { url } = await served(async (db) => {
+    const queue = db.queue("reports");
+    for (let i = 0; i < count; i++) await queue.schedule(`s${i}`, { every: 3_600_000 }, i);
+  });
+  await onPage(url, { hash: "/queues?queue=reports" }, async (page) => {
+    const schedules = page.getByRole("region", { name: "Schedules", exact: true });
+    const more = schedules.getByRole("button", { name: "Load more" });
+    await more.waitFor();
+    const held = await hold(page, "GET", "cursor=");
+    await more.click();
+    await held.asked;
+    await more.click();
+    await more.waitFor({ state: "detached" });
+    await held.release();
+    assert.equal(await schedules.locator("tbody tr").count(), count);
   });
 });
 

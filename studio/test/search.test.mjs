@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { onPage, readToken, served, shoot } from "./kit.mjs";
+import { hold, onPage, readToken, served, shoot } from "./kit.mjs";
 
 const PRODUCTS = [
   ["p1", { name: "Mountain bike", about: "A bike for <b>rough</b> ground", price: 900 }],
@@ -102,6 +102,29 @@ test("an explanation that comes late is not shown under another list", async () 
     assert.equal(await page.getByLabel("Explanation").count(), 0);
     await page.getByRole("button", { name: "Explain" }).click();
     await page.getByText("4 visited, 2 left out, 2 returned").waitFor();
+  });
+});
+
+test("the hits are those of the newest query", async () => {
+  const { url } = await served(async (kv) => {
+    await shop(kv);
+    await (await kv.createIndex({ prefix: ["products"], fields: ["name"] })).ready();
+  });
+  await onPage(url, { hash: "/search" }, async (page) => {
+    const search = async (words) => {
+      await page.getByLabel("Words").fill(words);
+      await page.getByRole("button", { name: "Search" }).click();
+    };
+    await page.getByLabel("Words").waitFor();
+    const held = await hold(page, "POST", "/api/search");
+    await search("helmet");
+    await held.asked;
+    await search("bell");
+    const hits = page.getByRole("list", { name: "Hits" });
+    await hits.getByText('"p4"').waitFor();
+    await held.release();
+    assert.equal(await hits.getByText('"p3"').count(), 0);
+    await hits.getByText('"p4"').waitFor();
   });
 });
 

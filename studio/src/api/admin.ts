@@ -40,7 +40,8 @@ export interface Database {
 
 const of = (name: string): string => `/databases/${encodeURIComponent(name)}`;
 
-export const databases = (): Promise<Database[]> => askAdmin("/databases");
+export const databases = (signal: AbortSignal): Promise<Database[]> =>
+  askAdmin("/databases", { signal });
 export const create = (name: string): Promise<Database> =>
   askAdmin("/databases", { body: { name } });
 export const drop = (name: string): Promise<void> => askAdmin(of(name), { method: "DELETE" });

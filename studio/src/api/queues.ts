@@ -181,9 +181,13 @@ export function groups(
   return askJson("/queue/groups", { query, signal });
 }
 
-export async function schedules(queue: string, cursor?: string): Promise<SchedulesPage> {
+export async function schedules(
+  queue: string,
+  cursor: string | undefined,
+  signal: AbortSignal,
+): Promise<SchedulesPage> {
   const query = { queue, limit: PAGE_MESSAGES, cursor };
-  const page = await askJson<SchedulesPage>("/queue/schedules", { query });
+  const page = await askJson<SchedulesPage>("/queue/schedules", { query, signal });
   return { ...page, schedules: page.schedules.map(readable) };
 }
 
@@ -191,9 +195,13 @@ export async function unschedule(database: string, queue: string, name: string):
   await ask("/queue/schedules/{name}", { database, method: "DELETE", name, query: { queue } });
 }
 
-export async function deadLetters(queue: string, cursor?: string): Promise<DeadLetters> {
+export async function deadLetters(
+  queue: string,
+  cursor: string | undefined,
+  signal: AbortSignal,
+): Promise<DeadLetters> {
   const query = { queue, limit: PAGE_MESSAGES, cursor };
-  const page = await askJson<DeadLetters>("/queue/dlq", { query });
+  const page = await askJson<DeadLetters>("/queue/dlq", { query, signal });
   return { ...page, messages: page.messages.map(readable) };
 }
 

@@ -67,8 +67,8 @@ export const MARKS = { before: "\ue000", after: "\ue001" };
 
 const HITS = 20;
 
-export async function indexes(): Promise<Index[]> {
-  const request = { accept: "application/json" };
+export async function indexes(signal: AbortSignal): Promise<Index[]> {
+  const request = { accept: "application/json", signal };
   type Plain<I> = I extends Index ? Omit<I, "prefix"> & { prefix: unknown[] } : never;
   const found = await askJson<{ indexes: Plain<Index>[] }>("/indexes", request);
   return found.indexes.map((index) => ({ ...index, prefix: fromPlainKey(index.prefix) }));
@@ -94,5 +94,5 @@ export interface Query {
   readonly cursor?: string;
 }
 
-export const search = (query: Query): Promise<Hits> =>
-  askJson("/search", { body: { ...query, limit: HITS, highlight: MARKS } });
+export const search = (query: Query, signal: AbortSignal): Promise<Hits> =>
+  askJson("/search", { body: { ...query, limit: HITS, highlight: MARKS }, signal });

@@ -1,4 +1,5 @@
-// Duty: what a component does by requests: one action at a time, and whether it is still there when the answer comes.
+// Duty: what a component does by requests: one action at a time, the newest of its loads, and whether it is still there
+// when an answer comes.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { report } from "../shell/toasts";
@@ -18,6 +19,37 @@ export function useActing() {
     work().catch(report).finally(end);
   };
   return { isActing, acting };
+}
+
+/**
+ * Loads of a component, of which only the newest counts: another load, or the end of the component, gives up the one that
+ * is under way.
+ */
+export function useNewest() {
+  const newest = useRef<AbortController | null>(new AbortController());
+  useEffect(
+    () => () => {
+      newest.current?.abort();
+      newest.current = null;
+    },
+    [],
+  );
+  return async function load<T>(
+    from: (signal: AbortSignal) => Promise<T>,
+    take: (found: T) => void,
+    fail: (error: Error) => void = report,
+  ): Promise<void> {
+    if (newest.current === null) return;
+    newest.current.abort();
+    newest.current = new AbortController();
+    const { signal } = newest.current;
+    try {
+      const found = await from(signal);
+      if (!signal.aborted) take(found);
+    } catch (error) {
+      if (!signal.aborted) fail(error as Error);
+    }
+  };
 }
 
 /** Whether a component is gone, for what goes on behind its end. */

@@ -2,12 +2,13 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { type Database, create, databases, drop } from "../../api/admin";
+import { useNewest } from "../../parts/acting";
 import { Dialog, DialogEnd } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { size } from "../../parts/figures";
 import { hrefOf } from "../../shell/router";
 import { keepToken } from "../../shell/session";
-import { report, reporting, say } from "../../shell/toasts";
+import { reporting, say } from "../../shell/toasts";
 import { NewToken } from "./new-token";
 import { QuotasOf } from "./quotas";
 import { TokensOf } from "./tokens";
@@ -17,9 +18,8 @@ export function Databases() {
   const [name, setName] = useState("");
   const [made, setMade] = useState<string>();
   const [dropping, setDropping] = useState<string>();
-  const load = (): void => {
-    databases().then(setFound, report);
-  };
+  const newest = useNewest();
+  const load = (): void => void newest(databases, setFound);
   useEffect(load, []);
   const make = reporting(async () => {
     const { token } = await create(name);

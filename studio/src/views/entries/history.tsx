@@ -3,7 +3,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { type Version, versions } from "../../api/entries";
-import { ApiError, isAborted } from "../../api/request";
+import { ApiError } from "../../api/request";
+import { useNewest } from "../../parts/acting";
 import { Empty } from "../../parts/empty";
 import { Fault } from "../../parts/fault";
 import { Time } from "../../parts/time";
@@ -34,10 +35,11 @@ export function History({ of, present, isBusy, onRestore }: HistoryProps) {
   const [fault, setFault] = useState("");
   const literal = printKey(of);
 
-  const load = (before?: string): AbortController => {
-    const ending = new AbortController();
+  const newest = useNewest();
+  const load = (before?: string): void => {
     setFault("");
-    versions(of, before, ending.signal).then(
+    void newest(
+      (signal) => versions(of, before, signal),
       (page) => {
         setKept(true);
         setFound((known = []) =>
@@ -47,17 +49,14 @@ export function History({ of, present, isBusy, onRestore }: HistoryProps) {
       },
       (error) => {
         if (error instanceof ApiError && error.code === "UNSUPPORTED") setKept(false);
-        else if (!isAborted(error)) setFault((error as Error).message);
+        else setFault(error.message);
       },
     );
-    return ending;
   };
   useEffect(() => {
     setFound(undefined);
     setCursor(null);
-    if (!isOpen) return;
-    const ending = load();
-    return () => ending.abort();
+    if (isOpen) load();
   }, [literal, present, isOpen]);
   return (
     <details

@@ -10,6 +10,7 @@ import {
   requeue,
   requeueAll,
 } from "../../api/queues";
+import { useNewest } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { queueName } from "../../parts/depths";
 import { Empty } from "../../parts/empty";
@@ -17,7 +18,7 @@ import { counted } from "../../parts/figures";
 import { Time } from "../../parts/time";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { offerUndo, report, reporting, say } from "../../shell/toasts";
+import { offerUndo, reporting, say } from "../../shell/toasts";
 import { preview, printNode } from "../../values/print";
 
 interface DeadLettersProps {
@@ -31,14 +32,19 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
   const { database } = route.value;
   const [letters, setLetters] = useState<readonly DeadLetter[]>([]);
   const [cursor, setCursor] = useState<string | null>(null);
-  const load = async (from?: string): Promise<void> => {
-    const page = await deadLetters(queue, from);
-    setLetters((before) => (from === undefined ? page.messages : [...before, ...page.messages]));
-    setCursor(page.cursor);
+  const newest = useNewest();
+  const load = (from?: string): void => {
+    void newest(
+      (signal) => deadLetters(queue, from, signal),
+      (page) => {
+        setLetters((before) =>
+          from === undefined ? page.messages : [...before, ...page.messages],
+        );
+        setCursor(page.cursor);
+      },
+    );
   };
-  useEffect(() => {
-    load().catch(report);
-  }, [dead]);
+  useEffect(() => load(), [dead]);
   const drop = (gone: DeadLetter): void => {
     setLetters((before) => before.filter(({ id }) => id !== gone.id));
   };
@@ -138,7 +144,7 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
       ))}
       {cursor !== null && (
         <div class="body">
-          <button type="button" onClick={reporting(() => load(cursor))}>
+          <button type="button" onClick={() => load(cursor)}>
             Load more
           </button>
         </div>

@@ -11,7 +11,7 @@ import {
   pauseQueue,
   resumeQueue,
 } from "../../api/queues";
-import { isAborted } from "../../api/request";
+import { useNewest } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { Fault } from "../../parts/fault";
@@ -31,18 +31,16 @@ export function GroupsOf({ queue, depth }: GroupsProps) {
   const [listed, setListed] = useState<Groups>();
   const [fault, setFault] = useState("");
   const [reloads, setReloads] = useState(0);
-  const load = (from?: Groups): (() => void) => {
-    const ending = new AbortController();
-    groups(queue, from?.cursor ?? undefined, ending.signal).then(
+  const newest = useNewest();
+  const load = (from?: Groups): void => {
+    void newest(
+      (signal) => groups(queue, from?.cursor ?? undefined, signal),
       (page) => {
         setFault("");
         setListed({ ...page, groups: [...(from?.groups ?? []), ...page.groups] });
       },
-      (error: Error) => {
-        if (!isAborted(error)) setFault(error.message);
-      },
+      ({ message }) => setFault(message),
     );
-    return () => ending.abort();
   };
   const reload = (): void => setReloads((count) => count + 1);
   const pause = async ({ name, paused }: Group): Promise<void> => {

@@ -10,7 +10,7 @@ import {
   deleteMessage,
   peek,
 } from "../../api/queues";
-import { isAborted } from "../../api/request";
+import { useNewest } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { Fault } from "../../parts/fault";
@@ -42,18 +42,16 @@ export function MessagesOf({ queue, depth, jobs }: MessagesProps) {
   const [loaded, setLoaded] = useState<Loaded>();
   const [fault, setFault] = useState("");
   const [reloads, setReloads] = useState(0);
-  const load = (from?: Loaded): (() => void) => {
-    const ending = new AbortController();
-    peek(queue, state, from?.cursor ?? undefined, ending.signal).then(
+  const newest = useNewest();
+  const load = (from?: Loaded): void => {
+    void newest(
+      (signal) => peek(queue, state, from?.cursor ?? undefined, signal),
       ({ messages, cursor }) => {
         setFault("");
         setLoaded({ messages: [...(from?.messages ?? []), ...messages], cursor });
       },
-      (error: Error) => {
-        if (!isAborted(error)) setFault(error.message);
-      },
+      ({ message }) => setFault(message),
     );
-    return () => ending.abort();
   };
   const remove = async ({ id }: PeekedMessage): Promise<void> => {
     const isSure = await confirm({

@@ -3,12 +3,13 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Depth } from "../../api/metrics";
 import { drain, isPaused, pauseQueue, resumeQueue } from "../../api/queues";
+import { useNewest } from "../../parts/acting";
 import { queueName } from "../../parts/depths";
 import { confirm } from "../../parts/dialog";
 import { counted } from "../../parts/figures";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { report, reporting, say } from "../../shell/toasts";
+import { reporting, say } from "../../shell/toasts";
 
 interface QueueHeadProps {
   readonly queue: string;
@@ -20,14 +21,12 @@ export function QueueHead({ queue, depth }: QueueHeadProps) {
   const { database } = route.value;
   const [paused, setPaused] = useState(false);
   const depths = depth && Object.values(depth).join(" ");
-  useEffect(() => {
-    const ending = new AbortController();
-    isPaused(queue, ending.signal).then(setPaused, report);
-    return () => ending.abort();
-  }, [depths]);
+  const newest = useNewest();
+  const load = (): void => void newest((signal) => isPaused(queue, signal), setPaused);
+  useEffect(load, [depths]);
   const toggle = async (): Promise<void> => {
     await (paused ? resumeQueue : pauseQueue)(database, queue);
-    setPaused(!paused);
+    load();
   };
   const empty = async (): Promise<void> => {
     const isSure = await confirm({

@@ -2,27 +2,33 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { type Schedule, schedules, unschedule } from "../../api/queues";
+import { useNewest } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { duration } from "../../parts/figures";
 import { Time } from "../../parts/time";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { report, reporting, say } from "../../shell/toasts";
+import { reporting, say } from "../../shell/toasts";
 import { preview } from "../../values/print";
 
 export function SchedulesOf({ queue }: { readonly queue: string }) {
   const { database } = route.value;
   const [listed, setListed] = useState<readonly Schedule[]>([]);
   const [cursor, setCursor] = useState<string | null>(null);
-  const load = async (from?: string): Promise<void> => {
-    const page = await schedules(queue, from);
-    setListed((before) => (from === undefined ? page.schedules : [...before, ...page.schedules]));
-    setCursor(page.cursor);
+  const newest = useNewest();
+  const load = (from?: string): void => {
+    void newest(
+      (signal) => schedules(queue, from, signal),
+      (page) => {
+        setListed((before) =>
+          from === undefined ? page.schedules : [...before, ...page.schedules],
+        );
+        setCursor(page.cursor);
+      },
+    );
   };
-  useEffect(() => {
-    load().catch(report);
-  }, []);
+  useEffect(() => load(), []);
   const remove = async ({ name }: Schedule): Promise<void> => {
     const isSure = await confirm({
       title: `Remove the schedule ${name}?`,
@@ -32,13 +38,13 @@ export function SchedulesOf({ queue }: { readonly queue: string }) {
     if (!isSure) return;
     await unschedule(database, queue, name);
     say("Removed");
-    await load();
+    load();
   };
   return (
     <section class="panel" aria-label="Schedules">
       <header>
         <h2 class="grow">Schedules</h2>
-        <button type="button" onClick={reporting(() => load())}>
+        <button type="button" onClick={() => load()}>
           Reload
         </button>
       </header>
@@ -89,7 +95,7 @@ export function SchedulesOf({ queue }: { readonly queue: string }) {
       )}
       {cursor !== null && (
         <div class="body">
-          <button type="button" onClick={reporting(() => load(cursor))}>
+          <button type="button" onClick={() => load(cursor)}>
             Load more
           </button>
         </div>

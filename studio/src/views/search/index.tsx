@@ -3,13 +3,14 @@
 import { useEffect, useState } from "preact/hooks";
 import "./search.css";
 import { type Index, type IndexPath, dropIndex, indexes } from "../../api/search";
+import { useNewest } from "../../parts/acting";
 import { Empty } from "../../parts/empty";
 import { whole } from "../../parts/figures";
 import { KeyView } from "../../parts/key-view";
 import { confirm } from "../../parts/dialog";
 import { route, setParams } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { report, reporting, say } from "../../shell/toasts";
+import { reporting, say } from "../../shell/toasts";
 import { printKey } from "../../values/print";
 import { NewIndexForm } from "./new-index";
 import { QueryForm } from "./query";
@@ -20,9 +21,8 @@ const PROGRESS_MS = 1000;
 export function Search() {
   const [found, setFound] = useState<readonly Index[]>();
   const { database, params } = route.value;
-  const load = (): void => {
-    indexes().then(setFound, report);
-  };
+  const newest = useNewest();
+  const load = (): void => void newest(indexes, setFound);
   useEffect(load, []);
   useEffect(() => {
     if (!found?.some(({ state }) => state === "building")) return undefined;

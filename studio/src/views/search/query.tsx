@@ -10,6 +10,7 @@ import {
   type Query,
   search,
 } from "../../api/search";
+import { useNewest } from "../../parts/acting";
 import { Empty } from "../../parts/empty";
 import { KeyView } from "../../parts/key-view";
 import { hrefOf } from "../../shell/router";
@@ -33,17 +34,19 @@ export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
   const [mode, setMode] = useState<Mode>("words");
   const [where, setWhere] = useState("");
   const [found, setFound] = useState<Found>();
+  const load = useNewest();
   const run = reporting(async () => {
     const filter = where === "" ? {} : { where: parseWhere(where) };
     const request = { prefix: index.prefix, query, mode, ...filter };
-    setFound({ request, hits: await search(request) });
+    const take = (hits: Hits): void => setFound({ request, hits });
+    await load((signal) => search(request, signal), take);
   });
   // Of the query that found the hits: the fields may have other words by now.
-  const more = ({ request, hits }: Found, cursor: string): (() => void) =>
-    reporting(async () => {
-      const page = await search({ ...request, cursor });
+  const more = ({ request, hits }: Found, cursor: string): void => {
+    const take = (page: Hits): void =>
       setFound({ request, hits: { ...page, entries: [...hits.entries, ...page.entries] } });
-    });
+    void load((signal) => search({ ...request, cursor }, signal), take);
+  };
   const hits = found?.hits;
   return (
     <section class="panel" aria-label="Query">
@@ -108,7 +111,7 @@ export function QueryForm({ index, prefixes, onChoose }: QueryProps) {
       </ol>
       {found?.hits.cursor != null && (
         <div class="body">
-          <button type="button" onClick={more(found, found.hits.cursor)}>
+          <button type="button" onClick={() => more(found, found.hits.cursor!)}>
             Load more
           </button>
         </div>
