@@ -228,3 +228,24 @@ test("a list of databases that comes late does not show one that was dropped", a
     assert.equal(await gone.count(), 0);
   });
 });
+
+test("the admin token is forgotten where the databases are listed", async () => {
+  const server = await servedFolder();
+  await made(server, "shop");
+  await onPage(server.url, { token: adminToken, allow: [/401/] }, async (page) => {
+    await page.getByRole("region", { name: "Database shop" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Command" }).fill("forget");
+    await page.keyboard.press("Enter");
+    const field = page.getByLabel("A token of the admin API of the server");
+    await field.fill("wrong-wrong-wrong");
+    await field.press("Enter");
+    await page.getByText("does not accept this token").waitFor();
+    await field.fill(adminToken);
+    await field.press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByLabel("Name of a new database").fill("other");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByRole("region", { name: "Database other" }).waitFor();
+  });
+});

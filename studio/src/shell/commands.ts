@@ -51,6 +51,6 @@ export const commands = computed<readonly Command[]>(() => [
   {
     title: "Forget the access token",
     // What the token may do is unknown then, so the page asks for one.
-    run: () => forget(route.value.database),
+    run: () => forget(),
   },
 ]);

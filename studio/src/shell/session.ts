@@ -33,11 +33,16 @@ const writing = signal<ReadonlyMap<string, boolean>>(new Map());
 export const mayWrite = computed(() => writing.value.get(route.value.database));
 export const readOnly = computed(() => mayWrite.value === false);
 
-/** The token of the present database. */
-export const presentToken = computed(() => tokenOf(route.value.database));
-
 /** What the server has: many databases or one. */
 export const isMany = computed(() => server.value.databases === "many");
+
+/** The scope of what is shown. */
+const presentScope = computed(() =>
+  isMany.value ? route.value.database || ADMIN : route.value.database,
+);
+
+/** The token of what is shown. */
+export const presentToken = computed(() => tokenOf(presentScope.value));
 
 /** Asks what the server is; index.html has begun the request. */
 export async function meetServer(): Promise<void> {
@@ -56,7 +61,7 @@ export function keepToken(scope: string, token: string): void {
 }
 
 /** Forgets the token of a scope, and what it may do. */
-export function forget(scope: string): void {
+export function forget(scope = presentScope.value): void {
   tokens.value = new Map([...tokens.value].filter(([of]) => of !== scope));
   writing.value = new Map([...writing.value].filter(([of]) => of !== scope));
 }

@@ -7,7 +7,7 @@ import { Dialog, DialogEnd } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { size } from "../../parts/figures";
 import { hrefOf } from "../../shell/router";
-import { keepToken } from "../../shell/session";
+import { keepToken, presentToken } from "../../shell/session";
 import { reporting, say } from "../../shell/toasts";
 import { NewToken } from "./new-token";
 import { QuotasOf } from "./quotas";
@@ -20,7 +20,8 @@ export function Databases() {
   const [dropping, setDropping] = useState<string>();
   const newest = useNewest();
   const load = (): void => void newest(databases, setFound);
-  useEffect(load, []);
+  // Without a token the page asks for one.
+  useEffect(load, [presentToken.value]);
   const make = reporting(async () => {
     const { token } = await create(name);
     if (token !== undefined) keepToken(name, token);
