@@ -249,3 +249,32 @@ test("the admin token is forgotten where the databases are listed", async () => 
     await page.getByRole("region", { name: "Database other" }).waitFor();
   });
 });
+
+test("a database that is made again is not read-only by the token of the earlier one", async () => {
+  const server = await servedFolder();
+  const headers = { authorization: `Bearer ${adminToken}` };
+  await made(server, "shop");
+  const answer = await fetch(`${server.url}/v1/admin/databases/shop/tokens`, {
+    ...{ method: "POST", headers, body: JSON.stringify({ rights: "read" }) },
+  });
+  const { token } = await answer.json();
+  const options = { hash: "/@shop/entries", token, allow: [/401/, /403/] };
+  await onPage(server.url, options, async (page) => {
+    const isReadOnly = page.getByText("read-only", { exact: true });
+    await isReadOnly.waitFor();
+    await page.getByRole("button", { name: /database shop/ }).click();
+    await page.getByLabel("A token of the admin API of the server").fill(adminToken);
+    await page.keyboard.press("Enter");
+    const shop = page.getByRole("region", { name: "Database shop" });
+    await shop.getByRole("button", { name: "Drop" }).click();
+    await page.getByLabel("Type its name").fill("shop");
+    await page.getByRole("button", { name: "Drop shop" }).click();
+    await shop.waitFor({ state: "detached" });
+    await page.getByLabel("Name of a new database").fill("shop");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    const asked = page.waitForResponse("**/shop/api/rights");
+    await shop.getByRole("link", { name: "shop" }).click();
+    await asked;
+    await isReadOnly.waitFor({ state: "detached" });
+  });
+});

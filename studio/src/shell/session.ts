@@ -56,14 +56,20 @@ export async function meetServer(): Promise<void> {
 
 export const tokenOf = (scope: string): string | undefined => tokens.value.get(scope);
 
+/** Keeps the token of a scope; what an earlier one may do says nothing of it. */
 export function keepToken(scope: string, token: string): void {
+  if (tokenOf(scope) !== token) writing.value = without(writing.value, scope);
   tokens.value = new Map(tokens.value).set(scope, token);
 }
 
 /** Forgets the token of a scope, and what it may do. */
 export function forget(scope = presentScope.value): void {
-  tokens.value = new Map([...tokens.value].filter(([of]) => of !== scope));
-  writing.value = new Map([...writing.value].filter(([of]) => of !== scope));
+  tokens.value = without(tokens.value, scope);
+  writing.value = without(writing.value, scope);
+}
+
+function without<T>(of: ReadonlyMap<string, T>, scope: string): ReadonlyMap<string, T> {
+  return new Map([...of].filter(([one]) => one !== scope));
 }
 
 /** Keeps whether the token of a database may write, until the token is another one. */
