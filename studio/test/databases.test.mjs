@@ -278,3 +278,22 @@ test("a database that is made again is not read-only by the token of the earlier
     await isReadOnly.waitFor({ state: "detached" });
   });
 });
+
+test("the question for the token of a database is there while the database is shown", async () => {
+  const server = await servedFolder();
+  for (const name of ["one", "two"]) await made(server, name);
+  const options = { hash: "/@one/entries", token: null, allow: [/401/] };
+  await onPage(server.url, options, async (page) => {
+    const one = page.getByLabel("A token of the database one");
+    const two = page.getByLabel("A token of the database two");
+    await one.fill("typed for one");
+    await page.goto(`${server.url}/#/@two/entries`);
+    await two.waitFor();
+    assert.equal(await two.inputValue(), "");
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await two.waitFor({ state: "detached" });
+    assert.equal(await page.getByRole("dialog").count(), 0);
+    await page.goto(`${server.url}/#/@one/entries`);
+    await one.waitFor();
+  });
+});

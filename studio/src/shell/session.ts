@@ -17,15 +17,16 @@ export const ADMIN = "/admin";
 
 const tokens = signal<ReadonlyMap<string, string>>(new Map());
 
-/** The dialog for a token that is open now. */
+/** A question for a token. */
 export interface Asking {
   readonly scope: string;
   readonly wrong: boolean;
+  readonly answered: Promise<string | undefined>;
   answer(token: string | undefined): void;
 }
 
-export const asking = signal<Asking | undefined>(undefined);
-let answered: Promise<string | undefined> | undefined;
+/** The questions that are open, by their scopes. */
+const askings = signal<ReadonlyMap<string, Asking>>(new Map());
 
 const writing = signal<ReadonlyMap<string, boolean>>(new Map());
 
@@ -40,6 +41,9 @@ export const isMany = computed(() => server.value.databases === "many");
 const presentScope = computed(() =>
   isMany.value ? route.value.database || ADMIN : route.value.database,
 );
+
+/** The question about what is shown; others wait until their scope is shown again. */
+export const asking = computed(() => askings.value.get(presentScope.value));
 
 /** The token of what is shown. */
 export const presentToken = computed(() => tokenOf(presentScope.value));
@@ -77,20 +81,20 @@ export function keepRights(database: string, may: boolean): void {
   writing.value = new Map(writing.value).set(database, may);
 }
 
-/** Asks for the token of a scope. Requests that need it at the same time share one dialog. */
+/** Asks for the token of a scope. Requests that need it at the same time share one question. */
 export function askToken(scope: string, wrong: boolean): Promise<string | undefined> {
-  answered ??= new Promise<string | undefined>((resolve) => {
-    asking.value = {
-      scope,
-      wrong,
-      answer(token) {
-        asking.value = undefined;
-        answered = undefined;
-        if (token !== undefined) keepToken(scope, token);
-        resolve(token);
-      },
-    };
+  const open = askings.value.get(scope);
+  if (open !== undefined) return open.answered;
+  let resolve!: (token: string | undefined) => void;
+  const answered = new Promise<string | undefined>((resolved) => {
+    resolve = resolved;
   });
+  const answer = (token: string | undefined): void => {
+    askings.value = without(askings.value, scope);
+    if (token !== undefined) keepToken(scope, token);
+    resolve(token);
+  };
+  askings.value = new Map(askings.value).set(scope, { scope, wrong, answered, answer });
   return answered;
 }
 

@@ -2,12 +2,16 @@
 
 import { useState } from "preact/hooks";
 import { Dialog, DialogEnd } from "../parts/dialog";
-import { ADMIN, asking } from "./session";
+import { ADMIN, type Asking, asking } from "./session";
 
 export function TokenDialog() {
   const open = asking.value;
+  // The key: what is typed for one scope is not for another one.
+  return open === undefined ? null : <OpenTokenDialog key={open.scope} open={open} />;
+}
+
+function OpenTokenDialog({ open }: { readonly open: Asking }) {
   const [token, setToken] = useState("");
-  if (open === undefined) return null;
   const of =
     open.scope === ADMIN
       ? "the admin API of the server"
