@@ -24,6 +24,30 @@ test("a page with a token in its fragment opens, and the token leaves the addres
   });
 });
 
+test("a link with a token that is followed in an open page answers the question for it", async () => {
+  const { url } = await served();
+  await onPage(url, { token: null, allow: [/401/, /403/] }, async (page) => {
+    const question = page.getByLabel("A token of the database");
+    await question.waitFor();
+    for (const [token, isReadOnly] of [
+      [accessToken, 0],
+      [readToken, 1],
+      [accessToken, 0],
+    ]) {
+      await page.goto(`${url}/#/entries?form=list&token=${token}`);
+      await page
+        .getByText("read-only", { exact: true })
+        .nth(0)
+        .waitFor({
+          state: isReadOnly ? "attached" : "detached",
+        });
+      await page.getByText("There are no entries here.").waitFor();
+      assert.equal(new URL(page.url()).hash, "#/entries?form=list");
+      assert.equal(await question.count(), 0);
+    }
+  });
+});
+
 test("without a token the page asks for one, and again after a wrong one", async () => {
   const { url } = await served();
   await onPage(url, { token: null, allow: [/401/] }, async (page) => {

@@ -1,13 +1,18 @@
 // Duty: the route in the fragment of the URL: `#/entries?key=…`, on a server of many databases
 // `#/@shop/entries?key=…`. A link made with `hrefOf` leads to the same view in another tab.
 
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 
 export interface Route {
   /** The name of the database; empty on a server of one, and for views of the server. */
   readonly database: string;
   readonly view: string;
   readonly params: Readonly<Record<string, string>>;
+}
+
+/** An object, so that a token which is given again is noticed. */
+interface Given {
+  readonly token: string;
 }
 
 function parse(hash: string): Route {
@@ -34,20 +39,23 @@ function decoded(text: string): string {
  * Takes the token out of the fragment before anything else reads it: it must not stay in the address
  * bar, in the history, or in a link that somebody copies.
  */
-function takeToken(): string | undefined {
+function takeToken(): Given | undefined {
   const found = /^#(?:(.*)[?&])?token=([^&]+)$/.exec(location.hash);
   if (found === null) return undefined;
   history.replaceState(null, "", found[1] ? `#${found[1]}` : "#/");
-  return decoded(found[2]!);
+  return { token: decoded(found[2]!) };
 }
 
-/** The token with which the page was opened. */
-export const givenToken = takeToken();
+/** What the last address with a token gave, for what that address leads to. */
+export const given = signal(takeToken());
 
 export const route = signal<Route>(parse(location.hash));
 
 addEventListener("hashchange", () => {
-  route.value = parse(location.hash);
+  batch(() => {
+    given.value = takeToken() ?? given.value;
+    route.value = parse(location.hash);
+  });
 });
 
 /** The link to a view of the present database; parameters that are empty are left out. */

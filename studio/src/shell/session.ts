@@ -2,7 +2,7 @@
 // Invariant: tokens stay in this module's memory. They are in no storage, no cookie and no URL.
 
 import { computed, signal } from "@preact/signals";
-import { givenToken, route } from "./router";
+import { given, route } from "./router";
 
 export interface Server {
   readonly version: string;
@@ -53,9 +53,17 @@ export async function meetServer(): Promise<void> {
   const response = await fetch("/~studio/server.json");
   if (!response.ok) throw new Error(`The server answered ${response.status}.`);
   const found = (await response.json()) as Server;
-  const scope = found.databases === "many" ? route.value.database || ADMIN : "";
-  if (givenToken !== undefined) keepToken(scope, givenToken);
   server.value = found;
+  given.subscribe((address) => {
+    if (address !== undefined) takeToken(presentScope.peek(), address.token);
+  });
+}
+
+/** Keeps a token that was given, which also answers the question for it. */
+function takeToken(scope: string, token: string): void {
+  const open = askings.peek().get(scope);
+  if (open === undefined) keepToken(scope, token);
+  else open.answer(token);
 }
 
 export const tokenOf = (scope: string): string | undefined => tokens.value.get(scope);
