@@ -270,6 +270,31 @@ test("a page that is asked for twice is listed once", async () => {
   });
 });
 
+test("what is pressed twice is done once", async () => {
+  const { url, kv } = await served();
+  const queue = kv.queue("mail");
+  await onPage(url, { hash: "/queues?queue=mail" }, async (page) => {
+    const pressTwice = async (name, method, path) => {
+      const button = page.getByRole("button", { name, exact: true });
+      const held = await hold(page, method, path);
+      await button.evaluate((element) => {
+        element.click();
+        element.click();
+      });
+      await held.asked;
+      assert.equal(await button.isDisabled(), true);
+      await held.release();
+    };
+    await pressTwice("Enqueue", "POST", "/queue/enqueue?");
+    await page.getByText("Enqueued as message 1").waitFor();
+    assert.equal((await queue.stats()).total, 1);
+    await queue.enqueue("another");
+    await pressTwice("Take", "GET", "/queue/poll?");
+    await page.getByText("attempt 1", { exact: true }).waitFor();
+    assert.equal((await queue.stats()).processing, 1);
+  });
+});
+
 test("with a token that reads nothing of a queue is changed", async () => {
   const { url } = await served(async (db) => {
     await db.queue("mail").enqueue(1, { group: "ada" });

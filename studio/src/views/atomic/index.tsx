@@ -6,7 +6,7 @@ import "./atomic.css";
 import { askJson } from "../../api/request";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { report } from "../../shell/toasts";
+import { useActing } from "../../parts/acting";
 import { copyText } from "../../parts/clipboard";
 import { Fault } from "../../parts/fault";
 import {
@@ -36,6 +36,7 @@ const change = <T,>(list: readonly T[], at: number, to: Partial<T> | undefined):
 export function Atomic() {
   const [outcome, setOutcome] = useState<Outcome | Error>();
   const { database } = route.value;
+  const { isActing, acting } = useActing();
   const { checks, mutations } = draft.value;
   // Of the newest draft: a handler may be of a rendering before the last change.
   const changeChecks = (to: (now: readonly CheckDraft[]) => readonly CheckDraft[]): void => {
@@ -110,10 +111,8 @@ export function Atomic() {
         <button
           type="button"
           class="primary"
-          disabled={readOnly.value}
-          onClick={() => {
-            run().catch(report);
-          }}
+          disabled={readOnly.value || isActing}
+          onClick={acting(run)}
         >
           Commit
         </button>

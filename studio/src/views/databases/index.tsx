@@ -2,13 +2,13 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { type Database, create, databases, drop } from "../../api/admin";
-import { useNewest } from "../../parts/acting";
+import { useActing, useNewest } from "../../parts/acting";
 import { Dialog, DialogEnd } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { size } from "../../parts/figures";
 import { hrefOf } from "../../shell/router";
 import { keepToken, presentToken } from "../../shell/session";
-import { reporting, say } from "../../shell/toasts";
+import { say } from "../../shell/toasts";
 import { NewToken } from "./new-token";
 import { QuotasOf } from "./quotas";
 import { TokensOf } from "./tokens";
@@ -19,10 +19,11 @@ export function Databases() {
   const [made, setMade] = useState<string>();
   const [dropping, setDropping] = useState<string>();
   const newest = useNewest();
+  const { isActing, acting } = useActing();
   const load = (): void => void newest(databases, setFound);
   // Without a token the page asks for one.
   useEffect(load, [presentToken.value]);
-  const make = reporting(async () => {
+  const make = acting(async () => {
     const { token } = await create(name);
     if (token !== undefined) keepToken(name, token);
     setMade(token);
@@ -44,7 +45,7 @@ export function Databases() {
           value={name}
           onInput={(event) => setName(event.currentTarget.value)}
         />
-        <button type="submit" class="primary" disabled={name === ""}>
+        <button type="submit" class="primary" disabled={isActing || name === ""}>
           Create
         </button>
       </form>
@@ -97,7 +98,8 @@ interface DroppingProps {
 /** A database is dropped after its name is typed. */
 function Dropping({ name, onClose, onDropped }: DroppingProps) {
   const [typed, setTyped] = useState("");
-  const run = reporting(async () => {
+  const { isActing, acting } = useActing();
+  const run = acting(async () => {
     await drop(name);
     onDropped();
   });
@@ -111,7 +113,7 @@ function Dropping({ name, onClose, onDropped }: DroppingProps) {
       <DialogEnd
         action={`Drop ${name}`}
         isDanger
-        disabled={typed !== name}
+        disabled={isActing || typed !== name}
         onCancel={onClose}
         onAction={run}
       />

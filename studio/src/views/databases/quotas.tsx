@@ -2,15 +2,17 @@
 
 import { useState } from "preact/hooks";
 import { type Database, QUOTAS, type Quotas, setQuotas } from "../../api/admin";
-import { reporting, say } from "../../shell/toasts";
+import { useActing } from "../../parts/acting";
+import { say } from "../../shell/toasts";
 
 export function QuotasOf({ database }: { readonly database: Database }) {
   const [quotas, setThem] = useState<Quotas>(database.quotas);
+  const { isActing, acting } = useActing();
   const set = (name: keyof Quotas, text: string): void => {
     const { [name]: _, ...rest } = quotas;
     setThem(text === "" ? rest : { ...rest, [name]: Number(text) });
   };
-  const save = reporting(async () => {
+  const save = acting(async () => {
     await setQuotas(database.name, quotas);
     say("Quotas saved");
   });
@@ -37,7 +39,9 @@ export function QuotasOf({ database }: { readonly database: Database }) {
         ))}
       </div>
       <div class="row end">
-        <button type="submit">Save the quotas</button>
+        <button type="submit" disabled={isActing}>
+          Save the quotas
+        </button>
       </div>
     </form>
   );

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { type Database, type Rights, type Token, createToken, revoke } from "../../api/admin";
+import { useActing } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { Time } from "../../parts/time";
-import { reporting, say } from "../../shell/toasts";
+import { say } from "../../shell/toasts";
 import { NewToken } from "./new-token";
 
 interface TokensProps {
@@ -18,12 +19,13 @@ export function TokensOf({ database, onChange }: TokensProps) {
   const { name, tokens } = database;
   const [rights, setRights] = useState<Rights>("read");
   const [made, setMade] = useState<string>();
-  const make = reporting(async () => {
+  const { isActing, acting } = useActing();
+  const make = acting(async () => {
     setMade((await createToken(name, rights)).token);
     onChange();
   });
   const withdraw = (token: Token): (() => void) =>
-    reporting(async () => {
+    acting(async () => {
       const isSure = await confirm({
         title: `Revoke the token ${token.id}?`,
         text: `Who uses it (rights: ${token.rights}) is refused at once.`,
@@ -51,6 +53,7 @@ export function TokensOf({ database, onChange }: TokensProps) {
                 <button
                   type="button"
                   class="danger"
+                  disabled={isActing}
                   aria-label={`Revoke the token ${token.id} of ${name}`}
                   onClick={withdraw(token)}
                 >
@@ -72,7 +75,7 @@ export function TokensOf({ database, onChange }: TokensProps) {
             <option key={one}>{one}</option>
           ))}
         </select>
-        <button type="button" onClick={make}>
+        <button type="button" disabled={isActing} onClick={make}>
           Create a token
         </button>
       </div>

@@ -2,9 +2,11 @@
 
 import { useState } from "preact/hooks";
 import { Conflict, write } from "../../api/entries";
+import { useActing, useGone } from "../../parts/acting";
 import { Dialog, DialogEnd } from "../../parts/dialog";
 import { Editor } from "../../parts/editor";
 import { route } from "../../shell/router";
+import { report } from "../../shell/toasts";
 import type { Key, Node } from "../../values/node";
 import { parseKey, parseNode } from "../../values/parse";
 import { printKey, printNode } from "../../values/print";
@@ -19,23 +21,27 @@ interface NewEntryProps {
 
 export function NewEntry({ firstKey, firstValue, onCreated, onClose }: NewEntryProps) {
   const { database } = route.value;
+  const { isActing, acting } = useActing();
+  const isGone = useGone();
   const [key, setKey] = useState(printKey(firstKey));
   const first = firstValue === undefined ? "{}" : printNode(firstValue);
   const [text, setText] = useState(first);
   const [seconds, setSeconds] = useState("");
   const [fault, setFault] = useState("");
-  const create = async (): Promise<void> => {
+  const create = acting(async () => {
     try {
       const parts = parseKey(key);
       if (parts.length === 0) throw new Error("The key has no parts.");
       const expireIn = seconds === "" ? undefined : Number(seconds) * 1000;
       await write(database, parts, parseNode(text), "absent", expireIn);
-      onCreated(parts);
+      if (!isGone.current) onCreated(parts);
     } catch (error) {
       const exists = error instanceof Conflict;
-      setFault(exists ? "There is an entry with this key." : (error as Error).message);
+      const message = exists ? "There is an entry with this key." : (error as Error).message;
+      if (isGone.current) report(new Error(`${key} is not created: ${message}`));
+      else setFault(message);
     }
-  };
+  });
   return (
     <Dialog title={firstValue === undefined ? "New entry" : "Duplicate"} onClose={onClose}>
       <label class="field">
@@ -55,7 +61,13 @@ export function NewEntry({ firstKey, firstValue, onCreated, onClose }: NewEntryP
           onInput={(event) => setSeconds(event.currentTarget.value)}
         />
       </label>
-      <DialogEnd action="Create" fault={fault} onCancel={onClose} onAction={create} />
+      <DialogEnd
+        action="Create"
+        disabled={isActing}
+        fault={fault}
+        onCancel={onClose}
+        onAction={create}
+      />
     </Dialog>
   );
 }

@@ -10,7 +10,7 @@ import {
   requeue,
   requeueAll,
 } from "../../api/queues";
-import { useNewest } from "../../parts/acting";
+import { useActing, useNewest } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { queueName } from "../../parts/depths";
 import { Empty } from "../../parts/empty";
@@ -30,6 +30,7 @@ interface DeadLettersProps {
 
 export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
   const { database } = route.value;
+  const { isActing, acting } = useActing();
   const [letters, setLetters] = useState<readonly DeadLetter[]>([]);
   const [cursor, setCursor] = useState<string | null>(null);
   const newest = useNewest();
@@ -87,16 +88,16 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
         </button>
         <button
           type="button"
-          disabled={readOnly.value || letters.length === 0}
-          onClick={reporting(requeueThem)}
+          disabled={readOnly.value || isActing || letters.length === 0}
+          onClick={acting(requeueThem)}
         >
           Requeue all
         </button>
         <button
           type="button"
           class="danger"
-          disabled={readOnly.value || letters.length === 0}
-          onClick={reporting(removeAll)}
+          disabled={readOnly.value || isActing || letters.length === 0}
+          onClick={acting(removeAll)}
         >
           Delete all
         </button>
@@ -122,8 +123,8 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
           <div class="row end">
             <button
               type="button"
-              disabled={readOnly.value}
-              onClick={reporting(async () => {
+              disabled={readOnly.value || isActing}
+              onClick={acting(async () => {
                 await requeue(database, queue, letter.id);
                 drop(letter);
                 say("Enqueued again");
@@ -134,8 +135,8 @@ export function DeadLettersOf({ queue, dead, onReload }: DeadLettersProps) {
             <button
               type="button"
               class="danger"
-              disabled={readOnly.value}
-              onClick={reporting(() => remove(letter))}
+              disabled={readOnly.value || isActing}
+              onClick={acting(() => remove(letter))}
             >
               Delete
             </button>

@@ -2,20 +2,22 @@
 
 import { useState } from "preact/hooks";
 import { enqueue } from "../../api/queues";
+import { useActing } from "../../parts/acting";
 import { Editor } from "../../parts/editor";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { reporting, say } from "../../shell/toasts";
+import { say } from "../../shell/toasts";
 import { parseNode } from "../../values/parse";
 
 const FIRST = "{}";
 
 export function EnqueueForm({ queue }: { readonly queue: string }) {
   const { database } = route.value;
+  const { isActing, acting } = useActing();
   const [text, setText] = useState(FIRST);
   const [seconds, setSeconds] = useState("");
   const [priority, setPriority] = useState("");
-  const send = reporting(async () => {
+  const send = acting(async () => {
     const { id } = await enqueue(database, queue, {
       value: parseNode(text),
       ...(seconds === "" ? {} : { delay: Number(seconds) * 1000 }),
@@ -53,7 +55,12 @@ export function EnqueueForm({ queue }: { readonly queue: string }) {
           </label>
         </div>
         <div class="row end">
-          <button type="button" class="primary" disabled={readOnly.value} onClick={send}>
+          <button
+            type="button"
+            class="primary"
+            disabled={readOnly.value || isActing}
+            onClick={send}
+          >
             Enqueue
           </button>
         </div>

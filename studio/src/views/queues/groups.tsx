@@ -11,14 +11,14 @@ import {
   pauseQueue,
   resumeQueue,
 } from "../../api/queues";
-import { useNewest } from "../../parts/acting";
+import { useActing, useNewest } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { Fault } from "../../parts/fault";
 import { counted, duration, whole } from "../../parts/figures";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { reporting, say } from "../../shell/toasts";
+import { say } from "../../shell/toasts";
 
 interface GroupsProps {
   readonly queue: string;
@@ -28,6 +28,7 @@ interface GroupsProps {
 
 export function GroupsOf({ queue, depth }: GroupsProps) {
   const { database } = route.value;
+  const { isActing, acting } = useActing();
   const [listed, setListed] = useState<Groups>();
   const [fault, setFault] = useState("");
   const [reloads, setReloads] = useState(0);
@@ -112,18 +113,18 @@ export function GroupsOf({ queue, depth }: GroupsProps) {
                     <div class="row end">
                       <button
                         type="button"
-                        disabled={readOnly.value}
+                        disabled={readOnly.value || isActing}
                         aria-label={`${group.paused ? "Resume" : "Pause"} the group ${group.name}`}
-                        onClick={reporting(() => pause(group))}
+                        onClick={acting(() => pause(group))}
                       >
                         {group.paused ? "Resume" : "Pause"}
                       </button>
                       <button
                         type="button"
                         class="danger"
-                        disabled={readOnly.value}
+                        disabled={readOnly.value || isActing}
                         aria-label={`Drain the group ${group.name}`}
-                        onClick={reporting(() => empty(group))}
+                        onClick={acting(() => empty(group))}
                       >
                         Drain
                       </button>

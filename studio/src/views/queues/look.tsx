@@ -3,12 +3,13 @@
 
 import { useState } from "preact/hooks";
 import { LOOK_MS, type Message, acknowledge, extend, giveBack, take } from "../../api/queues";
+import { useActing } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { duration } from "../../parts/figures";
 import { nowMs } from "../../parts/time";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { reporting, say } from "../../shell/toasts";
+import { say } from "../../shell/toasts";
 import { printNode } from "../../values/print";
 
 interface Taken {
@@ -18,8 +19,9 @@ interface Taken {
 
 export function Look({ queue }: { readonly queue: string }) {
   const { database } = route.value;
+  const { isActing, acting } = useActing();
   const [taken, setTaken] = useState<Taken>();
-  const next = reporting(async () => {
+  const next = acting(async () => {
     const message = await take(database, queue);
     if (message === null) say("No message is due.");
     setTaken(message === null ? undefined : { message, until: Date.now() + LOOK_MS });
@@ -33,7 +35,7 @@ export function Look({ queue }: { readonly queue: string }) {
       <header>
         <h2 class="grow">Next message</h2>
         {taken === undefined && (
-          <button type="button" disabled={readOnly.value} onClick={next}>
+          <button type="button" disabled={readOnly.value || isActing} onClick={next}>
             Take
           </button>
         )}
@@ -58,7 +60,8 @@ export function Look({ queue }: { readonly queue: string }) {
             <div class="row end">
               <button
                 type="button"
-                onClick={reporting(async () => {
+                disabled={isActing}
+                onClick={acting(async () => {
                   const isHeld = await extend(database, taken.message);
                   if (isHeld) setTaken({ ...taken, until: Date.now() + LOOK_MS });
                   else ended(false, "");
@@ -68,7 +71,8 @@ export function Look({ queue }: { readonly queue: string }) {
               </button>
               <button
                 type="button"
-                onClick={reporting(async () =>
+                disabled={isActing}
+                onClick={acting(async () =>
                   ended(await giveBack(database, taken.message), "Given back"),
                 )}
               >
@@ -77,7 +81,8 @@ export function Look({ queue }: { readonly queue: string }) {
               <button
                 type="button"
                 class="danger"
-                onClick={reporting(async () => {
+                disabled={isActing}
+                onClick={acting(async () => {
                   const isSure = await confirm({
                     title: "Delete the message?",
                     text: "It counts as handled: no consumer gets it.",

@@ -10,7 +10,7 @@ import {
   deleteMessage,
   peek,
 } from "../../api/queues";
-import { useNewest } from "../../parts/acting";
+import { useActing, useNewest } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { Fault } from "../../parts/fault";
@@ -18,7 +18,7 @@ import { counted, duration } from "../../parts/figures";
 import { Countdown, Time, nowMs } from "../../parts/time";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { report, reporting, say } from "../../shell/toasts";
+import { report, say } from "../../shell/toasts";
 import { preview, printNode } from "../../values/print";
 import type { Jobs } from "./jobs";
 import { Known } from "./results";
@@ -38,6 +38,7 @@ interface Loaded {
 
 export function MessagesOf({ queue, depth, jobs }: MessagesProps) {
   const { database } = route.value;
+  const { isActing, acting } = useActing();
   const [state, setState] = useState<State>();
   const [loaded, setLoaded] = useState<Loaded>();
   const [fault, setFault] = useState("");
@@ -135,8 +136,8 @@ export function MessagesOf({ queue, depth, jobs }: MessagesProps) {
             <button
               type="button"
               class="danger"
-              disabled={readOnly.value}
-              onClick={reporting(() =>
+              disabled={readOnly.value || isActing}
+              onClick={acting(() =>
                 message.state === "processing" ? cancel(message) : remove(message),
               )}
             >

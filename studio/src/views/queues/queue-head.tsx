@@ -3,13 +3,13 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Depth } from "../../api/metrics";
 import { drain, isPaused, pauseQueue, resumeQueue } from "../../api/queues";
-import { useNewest } from "../../parts/acting";
+import { useActing, useNewest } from "../../parts/acting";
 import { queueName } from "../../parts/depths";
 import { confirm } from "../../parts/dialog";
 import { counted } from "../../parts/figures";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { reporting, say } from "../../shell/toasts";
+import { say } from "../../shell/toasts";
 
 interface QueueHeadProps {
   readonly queue: string;
@@ -19,6 +19,7 @@ interface QueueHeadProps {
 
 export function QueueHead({ queue, depth }: QueueHeadProps) {
   const { database } = route.value;
+  const { isActing, acting } = useActing();
   const [paused, setPaused] = useState(false);
   const depths = depth && Object.values(depth).join(" ");
   const newest = useNewest();
@@ -43,18 +44,18 @@ export function QueueHead({ queue, depth }: QueueHeadProps) {
       </h2>
       <button
         type="button"
-        disabled={readOnly.value}
+        disabled={readOnly.value || isActing}
         aria-label={`${paused ? "Resume" : "Pause"} the queue`}
-        onClick={reporting(toggle)}
+        onClick={acting(toggle)}
       >
         {paused ? "Resume" : "Pause"}
       </button>
       <button
         type="button"
         class="danger"
-        disabled={readOnly.value}
+        disabled={readOnly.value || isActing}
         aria-label="Drain the queue"
-        onClick={reporting(empty)}
+        onClick={acting(empty)}
       >
         Drain
       </button>

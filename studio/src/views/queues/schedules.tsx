@@ -2,18 +2,19 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { type Schedule, schedules, unschedule } from "../../api/queues";
-import { useNewest } from "../../parts/acting";
+import { useActing, useNewest } from "../../parts/acting";
 import { confirm } from "../../parts/dialog";
 import { Empty } from "../../parts/empty";
 import { duration } from "../../parts/figures";
 import { Time } from "../../parts/time";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { reporting, say } from "../../shell/toasts";
+import { say } from "../../shell/toasts";
 import { preview } from "../../values/print";
 
 export function SchedulesOf({ queue }: { readonly queue: string }) {
   const { database } = route.value;
+  const { isActing, acting } = useActing();
   const [listed, setListed] = useState<readonly Schedule[]>([]);
   const [cursor, setCursor] = useState<string | null>(null);
   const newest = useNewest();
@@ -81,8 +82,8 @@ export function SchedulesOf({ queue }: { readonly queue: string }) {
                     <button
                       type="button"
                       class="danger"
-                      disabled={readOnly.value}
-                      onClick={reporting(() => remove(schedule))}
+                      disabled={readOnly.value || isActing}
+                      onClick={acting(() => remove(schedule))}
                     >
                       Remove
                     </button>

@@ -3,14 +3,14 @@
 import { useEffect, useState } from "preact/hooks";
 import "./search.css";
 import { type Index, type IndexPath, dropIndex, indexes } from "../../api/search";
-import { useNewest } from "../../parts/acting";
+import { useActing, useNewest } from "../../parts/acting";
 import { Empty } from "../../parts/empty";
 import { whole } from "../../parts/figures";
 import { KeyView } from "../../parts/key-view";
 import { confirm } from "../../parts/dialog";
 import { route, setParams } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { reporting, say } from "../../shell/toasts";
+import { say } from "../../shell/toasts";
 import { printKey } from "../../values/print";
 import { NewIndexForm } from "./new-index";
 import { QueryForm } from "./query";
@@ -22,6 +22,7 @@ export function Search() {
   const [found, setFound] = useState<readonly Index[]>();
   const { database, params } = route.value;
   const newest = useNewest();
+  const { isActing, acting } = useActing();
   const load = (): void => void newest(indexes, setFound);
   useEffect(load, []);
   useEffect(() => {
@@ -30,7 +31,7 @@ export function Search() {
     return () => clearTimeout(timer);
   }, [found]);
   const drop = (index: Index): (() => void) =>
-    reporting(async () => {
+    acting(async () => {
       const isSure = await confirm({
         title: `Drop the index ${index.name}?`,
         text: "Entries stay. The index can be created again.",
@@ -62,7 +63,7 @@ export function Search() {
             </thead>
             <tbody>
               {found?.map((index) => (
-                <IndexRow key={index.name} index={index} onDrop={drop(index)} />
+                <IndexRow key={index.name} {...{ index, isActing }} onDrop={drop(index)} />
               ))}
             </tbody>
           </table>
@@ -100,7 +101,13 @@ function faultOf(index: Index): string {
   return isTwice ? "two entries have one value" : "a value cannot be unique";
 }
 
-function IndexRow({ index, onDrop }: { readonly index: Index; onDrop(): void }) {
+interface IndexRowProps {
+  readonly index: Index;
+  readonly isActing: boolean;
+  onDrop(): void;
+}
+
+function IndexRow({ index, isActing, onDrop }: IndexRowProps) {
   const { name, prefix, state, indexed } = index;
   return (
     <tr>
@@ -122,7 +129,7 @@ function IndexRow({ index, onDrop }: { readonly index: Index; onDrop(): void }) 
           type="button"
           class="danger"
           aria-label={`Drop the index ${name}`}
-          disabled={readOnly.value}
+          disabled={readOnly.value || isActing}
           onClick={onDrop}
         >
           Drop

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { type IndexPath, type NewIndex, TOKENIZERS, createIndex } from "../../api/search";
+import { useActing } from "../../parts/acting";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { reporting, say } from "../../shell/toasts";
+import { say } from "../../shell/toasts";
 import { parseKey } from "../../values/parse";
 
 /** A path as it is typed: in descending order with a minus in front. */
@@ -13,12 +14,13 @@ const pathOf = (typed: string): IndexPath =>
 
 export function NewIndexForm({ onCreated }: { onCreated(): void }) {
   const { database } = route.value;
+  const { isActing, acting } = useActing();
   const [prefix, setPrefix] = useState("");
   const [fields, setFields] = useState("");
   const [tokenize, setTokenize] = useState<string>(TOKENIZERS[0]);
   const [isOfValues, setOfValues] = useState(false);
   const [unique, setUnique] = useState(false);
-  const create = reporting(async () => {
+  const create = acting(async () => {
     const paths = fields.split(/[\s,]+/).filter((path) => path !== "");
     const of = parseKey(prefix);
     const index: NewIndex = isOfValues
@@ -84,7 +86,7 @@ export function NewIndexForm({ onCreated }: { onCreated(): void }) {
           </select>
         </label>
       )}
-      <button type="submit" disabled={readOnly.value || fields === ""}>
+      <button type="submit" disabled={readOnly.value || isActing || fields === ""}>
         Create the index
       </button>
     </form>
