@@ -252,6 +252,36 @@ test("an atomic operation commits, or names the check that failed", async () => 
   });
 });
 
+test("seconds with a fraction are whole milliseconds", async () => {
+  const { url } = await served();
+  // Times 1000 it is 1000.9999999999999.
+  const seconds = "1.001";
+  await onPage(url, { hash: "/atomic" }, async (page) => {
+    const sent = async (path, button) => {
+      const asked = page.waitForRequest(path);
+      await button.click();
+      return await asked;
+    };
+    const button = (name) => page.getByRole("button", { name, exact: true });
+    await page.getByLabel("Key of mutation 1").fill('["a"]');
+    await page.getByLabel("Seconds until mutation 1 expires").fill(seconds);
+    const atomic = await sent("**/api/atomic", button("Commit"));
+    assert.equal(atomic.postDataJSON().mutations[0].expireIn, 1001);
+    await button("Copy as JavaScript").click();
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /expireIn: 1001 /);
+    await page.goto(`${url}/#/queues`);
+    await page.getByLabel("Delay in seconds").fill(seconds);
+    const enqueue = await sent("**/queue/enqueue?*", button("Enqueue"));
+    assert.equal(enqueue.postDataJSON().delay, 1001);
+    await page.goto(`${url}/#/entries`);
+    await button("New").click();
+    await page.getByLabel("Key", { exact: true }).fill('["b"]');
+    await page.getByLabel(/Expires after/).fill(seconds);
+    const create = await sent("**/api/keys?*", button("Create"));
+    assert.equal(new URL(create.url()).searchParams.get("expireIn"), "1001");
+  });
+});
+
 test("a versionstamp that comes late changes nothing that was typed since then", async () => {
   const { url, kv } = await served((db) => db.set(["a"], 1));
   const { versionstamp } = await kv.get(["a"]);

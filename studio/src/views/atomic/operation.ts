@@ -3,6 +3,7 @@
 import { javascript } from "../../values/code";
 import { type Key, type Node, text } from "../../values/node";
 import { parseKey, parseNode } from "../../values/parse";
+import { msOf } from "../../values/seconds";
 import type { CheckDraft, Draft, MutationDraft } from "./draft";
 
 /** The body of the request. */
@@ -51,10 +52,9 @@ function checkRequest({ key, versionstamp }: CheckDraft): object {
 
 function mutationRequest(draft: MutationDraft): object {
   const { kind: type, key, value, seconds } = draft;
-  const expiry = seconds === "" ? {} : { expireIn: Number(seconds) * 1000 };
   if (type === "enqueue") return { type, queue: key, value: parseNode(value) };
   if (type === "delete") return { type, key: keyOf(key) };
-  return { type, key: keyOf(key), value: operandOf(draft), ...expiry };
+  return { type, key: keyOf(key), value: operandOf(draft), expireIn: msOf(seconds) };
 }
 
 const keyCode = (literal: string): string => `[${keyOf(literal).map(javascript).join(", ")}]`;
@@ -71,6 +71,7 @@ function mutationCode(draft: MutationDraft): string {
     return `.enqueue(${javascript(parseNode(value))}${options})`;
   }
   if (kind === "delete") return `.delete(${keyCode(key)})`;
-  const options = seconds === "" ? "" : `, { expireIn: ${Number(seconds) * 1000} }`;
+  const expireIn = msOf(seconds);
+  const options = expireIn === undefined ? "" : `, { expireIn: ${expireIn} }`;
   return `.${kind}(${keyCode(key)}, ${javascript(operandOf(draft))}${options})`;
 }

@@ -10,6 +10,7 @@ import { report } from "../../shell/toasts";
 import type { Key, Node } from "../../values/node";
 import { parseKey, parseNode } from "../../values/parse";
 import { printKey, printNode } from "../../values/print";
+import { msOf } from "../../values/seconds";
 
 interface NewEntryProps {
   /** What the form begins with. */
@@ -32,8 +33,7 @@ export function NewEntry({ firstKey, firstValue, onCreated, onClose }: NewEntryP
     try {
       const parts = parseKey(key);
       if (parts.length === 0) throw new Error("The key has no parts.");
-      const expireIn = seconds === "" ? undefined : Number(seconds) * 1000;
-      await write(database, parts, parseNode(text), "absent", expireIn);
+      await write(database, parts, parseNode(text), "absent", msOf(seconds));
       if (!isGone.current) onCreated(parts);
     } catch (error) {
       const exists = error instanceof Conflict;

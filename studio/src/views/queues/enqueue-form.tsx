@@ -8,6 +8,7 @@ import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
 import { say } from "../../shell/toasts";
 import { parseNode } from "../../values/parse";
+import { msOf } from "../../values/seconds";
 
 const FIRST = "{}";
 
@@ -20,7 +21,7 @@ export function EnqueueForm({ queue }: { readonly queue: string }) {
   const send = acting(async () => {
     const { id } = await enqueue(database, queue, {
       value: parseNode(text),
-      ...(seconds === "" ? {} : { delay: Number(seconds) * 1000 }),
+      delay: msOf(seconds),
       ...(priority === "" ? {} : { priority: Number(priority) }),
     });
     say(`Enqueued${id === null ? "" : ` as message ${id}`}`);
