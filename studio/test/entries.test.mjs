@@ -399,7 +399,7 @@ test("bytes are shown in hexadecimal and as an image, an expiry as a countdown",
 });
 
 test("an entry is copied as code", async () => {
-  const { url } = await served((kv) => kv.set(["a", 1n], { b: "it's" }));
+  const { url, kv } = await served((db) => db.set(["a", 1n], { b: "it's" }));
   await onPage(url, { hash: '/entries?key=["a",1n]' }, async (page) => {
     const copied = async (name) => {
       await page.getByLabel("Copy as").selectOption(name);
@@ -409,6 +409,10 @@ test("an entry is copied as code", async () => {
     assert.equal(await copied("CLI: set"), `openkv set '["a", 1n]' '{ b: "it'\\''s" }'`);
     const curl = await copied("curl: get");
     assert.ok(curl.startsWith("curl -H") && !curl.includes(accessToken), curl);
+    await kv.set(["n"], -5n);
+    await page.goto(`${url}/#/entries?key=["n"]`);
+    await page.getByRole("region", { name: "Entry" }).getByText("-5n").waitFor();
+    assert.equal(await copied("CLI: set"), `openkv set '["n"]' -- '-5n'`);
   });
 });
 

@@ -56,8 +56,11 @@ export function asJavaScript(doing: Doing, { key, value }: Entry): string {
 }
 
 export function asCli(doing: Doing, { key, value }: Entry): string {
-  const given = word(printKey(key));
-  return `openkv ${doing} ${given}${doing === "set" && value ? ` ${word(inLine(value))}` : ""}`;
+  const given = `openkv ${doing} ${word(printKey(key))}`;
+  if (doing !== "set" || value === null) return given;
+  const literal = inLine(value);
+  // Else the command would read it as an option.
+  return `${given} ${literal.startsWith("-") ? "-- " : ""}${word(literal)}`;
 }
 
 /** `base`: the URL of the API of the database. */
