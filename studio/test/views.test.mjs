@@ -220,6 +220,31 @@ test("a watch goes on behind its last event after the server was away", async ()
   });
 });
 
+test("the difference of a change is not to a value from before a gap", async () => {
+  const { url } = await served();
+  const event = (type, at, data) =>
+    `event: ${type}\nid: ${String(at).padStart(20, "0")}\ndata: ${JSON.stringify(data)}\n\n`;
+  const key = [{ type: "string", value: "k" }];
+  const change = (at) => [{ key, value: { type: "number", value: at }, versionstamp: String(at) }];
+  const set = (at) => event("change", at, change(at));
+  await onPage(url, { hash: "/overview" }, async (page) => {
+    const body = `${set(1)}${set(2)}${event("gap", 5, {})}${set(6)}`;
+    const headers = { "content-type": "text/event-stream" };
+    let streams = 0;
+    // The stream behind the first one is never answered.
+    await page.route("**/api/watch/prefix", (route) =>
+      streams++ === 0 ? route.fulfill({ headers, body }) : undefined,
+    );
+    await page.goto(`${url}/#/watch`);
+    const changes = page.getByRole("list", { name: /^Changes/ }).getByRole("listitem");
+    await changes.nth(2).waitFor();
+    assert.equal(await changes.nth(1).locator(".changes").count(), 1);
+    assert.equal(await changes.nth(0).locator(".changes").count(), 0);
+    assert.equal(await changes.nth(0).locator("pre").innerText(), "6");
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+  });
+});
+
 test("an atomic operation commits, or names the check that failed", async () => {
   const { url, kv } = await served((db) => db.set(["seat"], "taken"));
   await onPage(url, { hash: "/atomic" }, async (page) => {

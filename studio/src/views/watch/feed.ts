@@ -55,7 +55,10 @@ export class Feed {
     const take = ({ type, data }: { type: string; data: string }): void => {
       this.state.value = "live";
       if (type === "change") this.#take(JSON.parse(data) as Entry[]);
-      if (type === "gap") report(new Error("Changes were lost: the log is bounded."));
+      if (type !== "gap") return;
+      // A value from before the gap is not the one before the next change.
+      this.#values.clear();
+      report(new Error("Changes were lost: the log is bounded."));
     };
     void follow("/watch/prefix", query, this.#ending.signal, take, onBreak);
   }
