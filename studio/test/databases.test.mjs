@@ -297,3 +297,23 @@ test("the question for the token of a database is there while the database is sh
     await one.waitFor();
   });
 });
+
+test("a name that is typed while a database is created stays", async () => {
+  const server = await servedFolder();
+  await onPage(server.url, { token: adminToken }, async (page) => {
+    const name = page.getByLabel("Name of a new database");
+    const create = page.getByRole("button", { name: "Create", exact: true });
+    await page.getByText("There are no databases.").waitFor();
+    const held = await hold(page, "POST", "/v1/admin/databases");
+    await name.fill("one");
+    await create.click();
+    await held.asked;
+    await name.fill("two");
+    await held.release();
+    await page.getByRole("region", { name: "Database one" }).waitFor();
+    assert.equal(await name.inputValue(), "two");
+    await create.click();
+    await page.getByRole("region", { name: "Database two" }).waitFor();
+    assert.equal(await name.inputValue(), "");
+  });
+});

@@ -27,7 +27,8 @@ export function Databases() {
     const { token } = await create(name);
     if (token !== undefined) keepToken(name, token);
     setMade(token);
-    setName("");
+    // Another name may be typed by now.
+    setName((now) => (now === name ? "" : now));
     load();
   });
   return (
