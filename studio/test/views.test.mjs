@@ -277,6 +277,22 @@ test("an atomic operation commits, or names the check that failed", async () => 
   });
 });
 
+test("the outcome of an operation is told when its view is gone", async () => {
+  const { url } = await served((db) => db.set(["seat"], "taken"));
+  await onPage(url, { hash: "/atomic" }, async (page) => {
+    await page.getByRole("button", { name: "Add a check" }).click();
+    await page.getByLabel("Key of check 1").fill('["seat"]');
+    await page.getByLabel("Key of mutation 1").fill('["a"]');
+    const held = await hold(page, "POST", "/api/atomic");
+    await page.getByRole("button", { name: "Commit" }).click();
+    await held.asked;
+    await page.getByRole("link", { name: "Metrics" }).click();
+    await page.getByRole("heading", { level: 1, name: "Metrics" }).waitFor();
+    await held.release();
+    await page.getByText("Nothing happened: check 1 did not hold.").waitFor();
+  });
+});
+
 test("seconds with a fraction are whole milliseconds", async () => {
   const { url } = await served();
   // Times 1000 it is 1000.9999999999999.

@@ -6,7 +6,8 @@ import "./atomic.css";
 import { askJson } from "../../api/request";
 import { route } from "../../shell/router";
 import { readOnly } from "../../shell/session";
-import { useActing } from "../../parts/acting";
+import { report, say } from "../../shell/toasts";
+import { useActing, useGone } from "../../parts/acting";
 import { copyText } from "../../parts/clipboard";
 import { Fault } from "../../parts/fault";
 import {
@@ -37,6 +38,7 @@ export function Atomic() {
   const [outcome, setOutcome] = useState<Outcome | Error>();
   const { database } = route.value;
   const { isActing, acting } = useActing();
+  const isGone = useGone();
   const { checks, mutations } = draft.value;
   // Of the newest draft: a handler may be of a rendering before the last change.
   const changeChecks = (to: (now: readonly CheckDraft[]) => readonly CheckDraft[]): void => {
@@ -53,11 +55,12 @@ export function Atomic() {
     changeChecks((now) => change(now, at, { versionstamp }));
   };
   const run = async (): Promise<void> => {
+    const end = (found: Outcome | Error): void => (isGone.current ? tell : setOutcome)(found);
     try {
       const body = requestOf(draft.value);
-      setOutcome(await askJson<Outcome>("/atomic", { database, body }));
+      end(await askJson<Outcome>("/atomic", { database, body }));
     } catch (error) {
-      setOutcome(error as Error);
+      end(error as Error);
     }
   };
   const copy = (): void => {
@@ -121,6 +124,18 @@ export function Atomic() {
   );
 }
 
+/** Names the checks that did not hold. */
+function faultOf({ failed }: Outcome): string {
+  return `Nothing happened: check ${(failed ?? []).map((at) => at + 1).join(", ")} did not hold.`;
+}
+
+/** Tells the outcome once the view is gone. */
+function tell(outcome: Outcome | Error): void {
+  if (outcome instanceof Error) report(new Error(`Nothing is committed: ${outcome.message}`));
+  else if (outcome.ok) say("Committed");
+  else report(new Error(faultOf(outcome)));
+}
+
 function OutcomeView({ outcome }: { readonly outcome: Outcome | Error }) {
   if (outcome instanceof Error) return <Fault text={outcome.message} />;
   if (outcome.ok) {
@@ -130,10 +145,9 @@ function OutcomeView({ outcome }: { readonly outcome: Outcome | Error }) {
       </p>
     );
   }
-  const failed = (outcome.failed ?? []).map((at) => at + 1).join(", ");
   return (
     <p class="notice warn" role="status">
-      Nothing happened: check {failed} did not hold.
+      {faultOf(outcome)}
     </p>
   );
 }

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { importFrom } from "../../api/transfer";
+import { useGone } from "../../parts/acting";
 import { Dialog, DialogEnd } from "../../parts/dialog";
 import { route } from "../../shell/router";
-import { say } from "../../shell/toasts";
+import { report, say } from "../../shell/toasts";
 import { parseKey } from "../../values/parse";
 
 interface ImportProps {
@@ -14,6 +15,7 @@ interface ImportProps {
 
 export function ImportDialog({ onDone, onClose }: ImportProps) {
   const { database } = route.value;
+  const isGone = useGone();
   const [file, setFile] = useState<File>();
   const [prefix, setPrefix] = useState("");
   const [overwrite, setOverwrite] = useState(false);
@@ -27,7 +29,8 @@ export function ImportDialog({ onDone, onClose }: ImportProps) {
       say(`Imported ${imported}, skipped ${skipped}`);
       onDone();
     } catch (error) {
-      setFault((error as Error).message);
+      if (isGone.current) report(error);
+      else setFault((error as Error).message);
     } finally {
       setRunning(false);
     }
