@@ -483,6 +483,28 @@ test("a restored value has a check, and a deleted entry comes back", async () =>
   });
 });
 
+test("what is typed while a value is restored stays", async () => {
+  const { url, kv } = await served((db) => db.set(["a"], ["old"]), {}, { history: "7d" });
+  await kv.set(["a"], ["new"]);
+  await onPage(url, { hash: '/entries?key=["a"]' }, async (page) => {
+    const editor = page.getByRole("textbox", { name: "Value" });
+    await editor.getByText('["new"]').waitFor();
+    await page.getByText("History", { exact: true }).click();
+    const oldest = page.locator("details.history details").last();
+    await oldest.locator("summary").click();
+    const held = await hold(page, "PUT", "/api/keys?");
+    await oldest.getByRole("button", { name: "Restore this value" }).click();
+    await held.asked;
+    await type(page, '["mine"]');
+    await held.release();
+    await page.getByText("Saved").waitFor();
+    await editor.getByText('["mine"]').waitFor();
+    assert.deepEqual((await kv.get(["a"])).value, ["old"]);
+    await page.getByRole("button", { name: /^Save/ }).click();
+    await until(async () => (await kv.get(["a"])).value[0] === "mine", "mine is saved");
+  });
+});
+
 test("without a history the panel says how it is switched on", async () => {
   const { url } = await served((db) => db.set(["a"], 1));
   await onPage(url, { hash: '/entries?key=["a"]', allow: [/422/] }, async (page) => {

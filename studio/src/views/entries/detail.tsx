@@ -50,9 +50,9 @@ export function Detail({ of, isDeleting, onClose, onDelete, onDuplicate }: Detai
   const { database } = route.value;
   const literal = printKey(of);
 
+  /** Shows an entry, and what is typed of it, if something is, in an editor that begins anew. */
   const begin = (found: Entry | undefined): void => {
     setEntry(found);
-    setText(undefined);
     setBeginnings((count) => count + 1);
     setForm(isBytes(found?.value) ? "bytes" : "text");
   };
@@ -96,9 +96,9 @@ export function Detail({ of, isDeleting, onClose, onDelete, onDuplicate }: Detai
       const versionstamp = await write(database, of, mine, expected, left);
       say("Saved");
       const saved = { key: of, value: mine, versionstamp, ...(expireAt && { expireAt }) };
-      if (from === undefined) return begin(saved);
-      setEntry(saved);
       setText((now) => (now === from ? undefined : now));
+      if (from === undefined) begin(saved);
+      else setEntry(saved);
     } catch (error) {
       const { message } = error as Error;
       if (isGone.current) report(new Error(`${literal} is not saved: ${message}`));
@@ -217,6 +217,7 @@ export function Detail({ of, isDeleting, onClose, onDelete, onDuplicate }: Detai
           onClose={() => setConflict(undefined)}
           onTheirs={() => {
             setConflict(undefined);
+            setText(undefined);
             begin(conflict.present);
           }}
           onMine={() => {
