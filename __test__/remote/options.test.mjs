@@ -8,7 +8,7 @@ import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openKv } from "../../index.mjs";
 import { until } from "../kit/time.mjs";
-import { ACCESS_TOKEN, start } from "./mock.mjs";
+import { ACCESS_TOKEN, connect, start } from "./mock.mjs";
 
 /** A hang guard for one program. */
 const PROGRAM_MS_MAX = 120_000;
@@ -71,6 +71,31 @@ describe("options", () => {
 });
 
 describe("a signal", () => {
+  test("ends a wait for a lease at once, and a transaction with its reason", async () => {
+    const mock = await start();
+    const kv = await connect(mock, { timeout: 60_000 });
+    mock.scripts.snapshot_read = mock.scripts.atomic_write = () => true;
+    const reason = new Error("never mind");
+    for (const call of [
+      (signal) => kv.lease(["a"], { signal }),
+      (signal) => kv.once(["b"], () => 1, { signal }),
+    ]) {
+      const controller = new AbortController();
+      const waiting = call(controller.signal);
+      controller.abort(reason);
+      await assert.rejects(waiting, reason);
+    }
+    const controller = new AbortController();
+    const fails = kv.transaction(
+      async () => {
+        controller.abort(reason);
+        throw new Error("because of it");
+      },
+      { signal: controller.signal },
+    );
+    await assert.rejects(fails, reason);
+  });
+
   test("already aborted", async () => {
     const signal = AbortSignal.abort(new Error("never mind"));
     await assert.rejects(openKv(URL_OF_NOBODY, { accessToken: "t", signal }), /never mind/);

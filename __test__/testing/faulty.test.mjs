@@ -223,3 +223,24 @@ test("import and require give out the same names", () => {
   const required = createRequire(import.meta.url)("../../dist/testing/index.js");
   assert.deepEqual(Object.keys(required), ["faulty", "testClock"]);
 });
+
+test("a call ends with its signal, as one of the handle itself", async () => {
+  const kv = await open(":memory:");
+  const late = faulty(kv, { latency: 60_000 });
+  const away = faulty(kv, { unavailable: 1 });
+  const reason = new Error("enough");
+  const calls = [
+    (of, signal) => of.get(["a"], { signal }),
+    (of, signal) => of.set(["a"], 1, { signal }),
+    (of, signal) => of.atomic().set(["a"], 1).commit({ signal }),
+    (of, signal) => of.transaction((tx) => tx.get(["a"]), { signal }),
+    (of, signal) => of.queue("q").receive({ signal }),
+  ];
+  for (const call of calls) {
+    await assert.rejects(call(away, AbortSignal.abort(reason)), reason);
+    const controller = new AbortController();
+    const waiting = call(late, controller.signal);
+    controller.abort(reason);
+    await assert.rejects(waiting, reason);
+  }
+});

@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { checkOptions, requireKey } from "../arguments/check.js";
 import { checkDurationIn } from "../arguments/duration.js";
-import { checkSignal, onAbort } from "../arguments/signal.js";
+import { checkSignal, onAbort, raced } from "../arguments/signal.js";
 import { printKey } from "../codec/key-text.js";
 import { codeOf, invalid } from "../model/errors.js";
 import { DURATION_MS_MAX, LEASE_TTL_MS_DEFAULT, LEASE_TTL_MS_MIN } from "../model/limits.js";
@@ -68,12 +68,18 @@ function checkWait(what: string, wait: unknown): number | undefined {
   return wait === false ? 0 : checkDurationIn(what, wait, 0, DURATION_MS_MAX);
 }
 
-export async function acquire(
+export function acquire(session: Session, key: KvKey, acquisition: Acquisition): Promise<Acquired> {
+  const { signal } = acquisition;
+  const run = () => acquireUnder(session, key, acquisition);
+  // What is acquired behind an abort is released there.
+  return signal === undefined ? run() : raced(signal, run);
+}
+
+async function acquireUnder(
   session: Session,
   key: KvKey,
   { ttlMs, waitMs, signal, other }: Acquisition,
 ): Promise<Acquired> {
-  signal?.throwIfAborted();
   const entry = entryOf(key, session.limits);
   const value = { lease: randomUUID(), ttl: ttlMs };
   const startMs = timeOf(session);

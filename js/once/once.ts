@@ -4,7 +4,7 @@
 import { AtomicOperation } from "../atomic/atomic.js";
 import { checkOptions, requireKey, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
-import { checkSignal } from "../arguments/signal.js";
+import { checkSignal, raced } from "../arguments/signal.js";
 import { printKey } from "../codec/key-text.js";
 import { invalid, misuse } from "../model/errors.js";
 import { type Acquired, acquire, checkTtl } from "../lease/acquire.js";
@@ -35,9 +35,9 @@ export async function once<T>(
   const ttlMs = given.ttl === undefined ? undefined : checkDuration(`${method}: ttl`, given.ttl);
   const leaseMs = checkTtl(`${method}: leaseTtl`, given.leaseTtl);
   const signal = checkSignal(method, given.signal);
-  signal?.throwIfAborted();
   const of = [...key];
-  const known = await get(session, of, STRONG);
+  const read = () => get(session, of, STRONG);
+  const known = await (signal === undefined ? read() : raced(signal, read));
   if (isKept(known.value)) return known.value.result as T;
   const acquired = (await acquire(session, of, {
     ttlMs: leaseMs,

@@ -60,18 +60,23 @@ export function faulty(kv: Kv, options: FaultyOptions = {}): Kv {
     throw new TypeError(`${NAME}: the first argument must be a handle of openKv`);
   const decide = deciderOf(options);
   const read = (call: Call): Call => {
-    return (...args) => carryOut(decide(["unavailable"]), () => call.apply(kv, args));
+    return (...args) => {
+      const fate = decide(["unavailable"]);
+      return raced(args, () => carryOut(fate, () => call.apply(kv, args)));
+    };
   };
   const write = (call: Call): Call => {
-    return (...args) =>
-      carryOut(decide(["unavailable", "unknown outcome"]), () => call.apply(kv, args));
+    return (...args) => {
+      const fate = decide(["unavailable", "unknown outcome"]);
+      return raced(args, () => carryOut(fate, () => call.apply(kv, args)));
+    };
   };
   const methods: Record<string, Call> = {
     ...wrapped(kv, READS, read),
     ...wrapped(kv, WRITES, write),
     list: (...args) => faultyList((kv.list as Call)(...args), decide),
     atomic: () => faultyOperation(kv.atomic(), decide),
-    transaction: (run, given) => faultyTransaction(kv, run, given, decide),
+    transaction: (run, given) => raced([given], () => faultyTransaction(kv, run, given, decide)),
     queue: (...args) => {
       const queue: any = (kv.queue as Call)(...args);
       const bound = (wrap: (call: Call) => Call) => (call: Call) => wrap(call.bind(queue));
@@ -102,6 +107,19 @@ function proxied<T extends object>(target: T, methods: Record<string, Call>): T 
     },
   });
   return proxy;
+}
+
+/** Ends a call as soon as the `signal` of its options aborts, if they have one. */
+function raced<T>(args: any[], run: () => Promise<T>): Promise<T> {
+  const signal: unknown = args.at(-1)?.signal;
+  if (!(signal instanceof AbortSignal)) return run();
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort, { once: true });
+    const end = (): void => signal.removeEventListener("abort", abort);
+    run().then(resolve, reject).finally(end);
+  });
 }
 
 /** Does what a fate says of a call that has an answer. */
@@ -168,10 +186,11 @@ function faultyOperation<T extends AtomicOperation<any>>(operation: T, decide: D
     commit: async (...args) => {
       const fate = decide(["unavailable", "unknown outcome", ...(checks > 0 ? CONFLICT : [])]);
       if (fate.fault !== "conflict") {
-        return await carryOut(fate, () => (operation.commit as Call)(...args));
+        return await raced(args, () => carryOut(fate, () => (operation.commit as Call)(...args)));
       }
       const failed = [Math.floor(fate.choice * checks)];
-      return await carryOut({ ...fate, fault: "none" }, () => ({ ok: false, failed }));
+      const refused = () => ({ ok: false, failed });
+      return await raced(args, () => carryOut({ ...fate, fault: "none" }, refused));
     },
   });
   return proxy;

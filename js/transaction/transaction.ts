@@ -72,6 +72,8 @@ async function attempt<T>(
   } catch (error) {
     // An error after inconsistent reads may be caused by them, so it counts as a conflict.
     if (isBroken(tx)) return conflictOf(tx, []);
+    // The function may have failed because of the signal.
+    signal?.throwIfAborted();
     throw error;
   } finally {
     end(tx);
