@@ -280,6 +280,8 @@ onBoth("value indexes are created, order lists, and explain them", async (people
   const [explained] = parsed(await on(...where, "--json"));
   assert.deepEqual([explained.method, explained.branches[0].index], ["index", "age"]);
   assert.match((await on(...where)).out, /^method +index\nreads +age \(age: from 18, /);
+  const none = await on("list", "people", "--order-by", "name");
+  assert.match(none.err, /'openkv index create PREFIX FIELD --type value'/);
   const order = ["list", "people", "--json", "--order-by", '{ age: "desc" }'];
   const ordered = parsed(await on(...order));
   assert.equal(ordered.length, 3);

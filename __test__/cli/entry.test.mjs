@@ -59,6 +59,11 @@ test("numbers are added and items appended", async () => {
   assert.equal((await on("sum", "bounded", "10", "--max", "5")).code, 1);
   assert.equal((await on("sum", "visits", "much")).code, 2);
   assert.equal((await on("sum", "visits")).code, 2);
+  // The command line is wrong, and the entry is another one than the command is for.
+  assert.equal((await on("sum", "bounded", "1", "--min", "2n")).code, 2);
+  assert.equal((await on("sum", "page", "views", "1", "--string")).code, 2);
+  assert.equal((await on("sum", "log", "1")).code, 1);
+  assert.equal((await on("append", "visits", "1")).code, 1);
 });
 
 test("an atomic operation happens as a whole, or not at all", async () => {

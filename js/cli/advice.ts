@@ -43,6 +43,10 @@ const RULES: readonly Rule[] = [
       name === "at" ? "--at: " : Object.hasOwn(COMMANDS, name) ? `${commandOf(name)}: ` : found,
   },
   {
+    from: /\bkv\.createIndex\(\{ prefix, type: "value"[^()]*\)/,
+    to: "'openkv index create PREFIX FIELD --type value'",
+  },
+  {
     from: /\bkv\.(\w+)(?:\([^()]*\))?/g,
     to: (found, name) => (Object.hasOwn(COMMANDS, name) ? `'openkv ${COMMANDS[name]}'` : found),
   },

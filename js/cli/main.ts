@@ -128,6 +128,8 @@ export async function run(argv: readonly string[]): Promise<void> {
   // Errors of writing to standard output reject their promise; errors of notes are ignored.
   process.stdout.on("error", () => {});
   process.stderr.on("error", () => {});
+  // An empty variable is none, as for openKv().
+  if (process.env.OPENKV_URL === "") delete process.env.OPENKV_URL;
   const code = await outcome(makeProgram(), argv.slice(2));
   process.exitCode = code;
   // An interrupted command may still wait for input or output; the process does not wait for it.

@@ -115,15 +115,19 @@ async function setExpiry(
   });
 }
 
-/** The operation reports what is wrong with a number or an item. */
+/** The operation reports what is wrong with a number or an item, and the database what is wrong with the entry. */
 async function commit(command: Command, made: (kv: Kv) => ReturnType<Kv["atomic"]>): Promise<void> {
   await withDatabase(command, "any", async (kv, style) => {
-    const result = await made(kv)
-      .commit()
-      .catch((error: unknown) => {
-        throw error instanceof TypeError ? new WrongUsage(error.message) : error;
-      });
+    const result = await operationOf(kv, made).commit();
     if (!result.ok) throw new NotDone("nothing was written");
     if (style.json) await print(JSON.stringify({ versionstamp: result.versionstamp }));
   });
+}
+
+function operationOf(kv: Kv, made: (kv: Kv) => ReturnType<Kv["atomic"]>): ReturnType<Kv["atomic"]> {
+  try {
+    return made(kv);
+  } catch (error) {
+    throw error instanceof TypeError ? new WrongUsage(error.message) : error;
+  }
 }

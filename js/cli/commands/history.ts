@@ -65,8 +65,7 @@ const PAGE_KEYS = 1000;
 async function diff(kv: Kv, { from, to, prefix = [] }: DiffOptions, style: Style): Promise<void> {
   const before = await kv.at(from);
   try {
-    // The present is a moment too, which does not change while it is read.
-    const after = await kv.at(to ?? new Date());
+    const after = await (to === undefined ? presentOf(kv) : kv.at(to));
     try {
       await compare({ before, after }, prefix, style);
     } finally {
@@ -75,6 +74,21 @@ async function diff(kv: Kv, { from, to, prefix = [] }: DiffOptions, style: Style
   } finally {
     await before.close();
   }
+}
+
+/** The present as a moment, which does not change while it is read. */
+async function presentOf(kv: Kv): Promise<Kv> {
+  const { versionstamp } = await kv.stats();
+  try {
+    // By the time, so that what has expired is absent.
+    const now = await kv.at(new Date());
+    if ((await now.stats()).versionstamp >= versionstamp) return now;
+    await now.close();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+  }
+  // The clock of a writer was ahead, or that of this machine is.
+  return await kv.at(versionstamp);
 }
 
 async function compare(

@@ -359,7 +359,9 @@ async function listen(kv: Kv, name: string, style: Style): Promise<void> {
       throw error;
     }
   };
-  await kv.queue(name).listen(tell, { concurrency: 1, signal: ending.signal });
+  // The command reports the failure.
+  const onError = (): void => {};
+  await kv.queue(name).listen(tell, { concurrency: 1, signal: ending.signal, onError });
   release();
   if (failure !== undefined && !signal.aborted) throw failure;
 }
