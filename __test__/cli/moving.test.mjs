@@ -101,10 +101,11 @@ test("a file that cannot be made is told", async () => {
 });
 
 /** The mark of an import of the file, as it is written while one runs. */
-function mark(file, database, storedBytes, prefix = "[]") {
+function mark(file, database, storedBytes, versionstamp = "") {
   const { size: sourceBytes, mtimeMs: sourceModifiedMs } = statSync(file);
   const real = existsSync(database) ? realpathSync(database) : database;
-  const marked = { database: real, prefix, sourceBytes, sourceModifiedMs, storedBytes };
+  const identity = { database: real, prefix: "[]", sourceBytes, sourceModifiedMs };
+  const marked = { ...identity, storedBytes, versionstamp };
   writeFileSync(`${file}.openkv-import`, JSON.stringify(marked));
 }
 
@@ -130,6 +131,9 @@ test("an import goes on with its own mark only", async () => {
     [await resume(other), /the database \(.*one\.db\) differs/],
     [await resume(one, "--prefix", "p"), /--prefix differs/],
   ];
+  // A database that has taken the place of the one of the mark has fewer commits.
+  mark(file, one, stored, "00000000000000010000");
+  refused.push([await resume(one), /lacks commits of that import/]);
   mark(file, path("gone.db"), stored);
   refused.push([await resume(path("gone.db")), /gone\.db does not exist/]);
   mark(file, one, stored);

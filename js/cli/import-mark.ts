@@ -17,19 +17,27 @@ export interface ImportIdentity {
   readonly sourceModifiedMs: number;
 }
 
-/** The content of the file: the identity, and how many bytes of the source are stored. */
+/** The content of the file: the identity, how many bytes of the source are stored, and by which commit at the latest. */
 interface Marked extends ImportIdentity {
   readonly storedBytes: number;
+  readonly versionstamp: string;
 }
 
 export const markOf = (source: string): string => `${source}.openkv-import`;
 
-/** The number of bytes of the source that are stored; 0 without a mark. */
-export function readMark(source: string, identity: ImportIdentity): number {
+/**
+ * The number of bytes of the source that are stored; 0 without a mark. `present`: the newest commit of the database, if
+ * that can be known.
+ */
+export function readMark(
+  source: string,
+  identity: ImportIdentity,
+  present: string | undefined,
+): number {
   const mark = markOf(source);
   if (!existsSync(mark)) return 0;
   const marked = parse(readFileSync(mark, "utf8"));
-  const differs = marked === undefined ? "its form" : difference(marked, identity);
+  const differs = marked === undefined ? "its form" : difference(marked, identity, present);
   if (differs === undefined) return marked!.storedBytes;
   const why = `${mark} is of another import: ${differs} differs`;
   throw new NotDone(`${why}; import from the beginning, without --resume`);
@@ -38,7 +46,8 @@ export function readMark(source: string, identity: ImportIdentity): number {
 function parse(text: string): Marked | undefined {
   try {
     const marked = JSON.parse(text) as Marked | null;
-    const { storedBytes = -1, sourceBytes = -1 } = marked ?? {};
+    const { storedBytes = -1, sourceBytes = -1, versionstamp } = marked ?? {};
+    if (typeof versionstamp !== "string") return undefined;
     return storedBytes >= 0 && storedBytes <= sourceBytes ? marked! : undefined;
   } catch {
     return undefined;
@@ -46,8 +55,15 @@ function parse(text: string): Marked | undefined {
 }
 
 /** The first difference, for an error message. */
-function difference(marked: ImportIdentity, now: ImportIdentity): string | undefined {
+function difference(
+  marked: Marked,
+  now: ImportIdentity,
+  present: string | undefined,
+): string | undefined {
   if (marked.database !== now.database) return `the database (${marked.database})`;
+  // One that was put in its place begins to count anew.
+  if (present !== undefined && marked.versionstamp > present)
+    return "the database, which lacks commits of that import,";
   if (marked.prefix !== now.prefix) return "--prefix";
   if (marked.sourceBytes !== now.sourceBytes) return "the size of the source";
   return marked.sourceModifiedMs === now.sourceModifiedMs ? undefined : "the time of the source";
@@ -61,6 +77,7 @@ export class ImportMark {
   readonly #identity: ImportIdentity;
   readonly #failed: (error: Error) => void;
   #bytes: number;
+  #versionstamp = "";
   #written: number;
   #writtenMs = 0;
   #broken = false;
@@ -78,9 +95,10 @@ export class ImportMark {
     this.#bytes = this.#written = start;
   }
 
-  /** Records the number of stored bytes; writes the mark at intervals. */
-  move(bytes: number, nowMs = Date.now()): void {
+  /** Records the number of stored bytes, and the newest commit; writes the mark at intervals. */
+  move(bytes: number, versionstamp: string, nowMs = Date.now()): void {
     this.#bytes = bytes;
+    this.#versionstamp = versionstamp;
     if (nowMs - this.#writtenMs < MARK_MS) return;
     this.settle();
     this.#writtenMs = nowMs;
@@ -91,7 +109,7 @@ export class ImportMark {
     if (this.#written === this.#bytes) return;
     // The count includes a line feed that the last line may not have.
     const storedBytes = Math.min(this.#bytes, this.#identity.sourceBytes);
-    const marked: Marked = { ...this.#identity, storedBytes };
+    const marked: Marked = { ...this.#identity, storedBytes, versionstamp: this.#versionstamp };
     this.#attempt(() => writeFileSync(markOf(this.#source), `${JSON.stringify(marked)}\n`));
     this.#written = this.#bytes;
   }

@@ -30,8 +30,8 @@ export interface ImportOptions {
   /** Whether existing entries are replaced. Default: true. */
   overwrite?: boolean;
   signal?: AbortSignal | undefined;
-  /** Called with the number of bytes of the input that are done. */
-  progress?: (bytesDone: number, counts: ImportCounts) => void;
+  /** Called with the number of bytes of the input that are done, and the newest commit of the import; empty without one. */
+  progress?: (bytesDone: number, counts: ImportCounts, versionstamp: string) => void;
   /** Called for each line that is not stored, with its number from 1. */
   onFailure?: (line: number, error: Error) => void;
 }
@@ -103,6 +103,7 @@ class Importer {
   #batch: Batch;
   #line = 0;
   #bytes = 0;
+  #versionstamp = "";
   /** The oldest first. */
   #sent: Sent[] = [];
   #failure: unknown = undefined;
@@ -181,7 +182,7 @@ class Importer {
     if (!this.#overwrites) operation.check({ key: key as KvEntryKey, versionstamp: null });
     try {
       const result = await operation.set(key, value, options).commit();
-      if (result.ok) this.counts.imported++;
+      if (result.ok) this.#imported(1, result.versionstamp);
       else if (result.violations === undefined) this.counts.skipped++;
       else throw notUnique(result.violations);
     } catch (error) {
@@ -196,12 +197,17 @@ class Importer {
 
   async #whole(batch: Batch): Promise<void> {
     try {
-      await batch.operation.commit();
+      const { versionstamp } = await batch.operation.commit();
+      this.#imported(batch.items.length, versionstamp);
     } catch (error) {
       if (!isOfLine(error)) throw error;
-      return await this.#each(batch);
+      await this.#each(batch);
     }
-    this.counts.imported += batch.items.length;
+  }
+
+  #imported(entries: number, versionstamp: string): void {
+    this.counts.imported += entries;
+    if (versionstamp > this.#versionstamp) this.#versionstamp = versionstamp;
   }
 
   /** Sends the batch; waits while too many are under way. */
@@ -219,14 +225,14 @@ class Importer {
       const { settled, bytes } = this.#sent.shift()!;
       await settled;
       if (this.#failure !== undefined) throw this.#failure;
-      this.#options.progress?.(bytes, this.counts);
+      this.#options.progress?.(bytes, this.counts, this.#versionstamp);
     }
   }
 
   async end(): Promise<ImportCounts> {
     await this.commit(1);
     if (this.#failure !== undefined) throw this.#failure;
-    this.#options.progress?.(this.#bytes, this.counts);
+    this.#options.progress?.(this.#bytes, this.counts, this.#versionstamp);
     return this.counts;
   }
 }

@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import { encodeKey } from "../../interchange/encode.js";
 import { type ImportCounts, importLines } from "../../interchange/import.js";
 import type { Kv } from "../../api/kv.js";
+import { codeOf } from "../../model/errors.js";
 import type { KvKey } from "../../model/types.js";
 import { ENCODING, key } from "../arguments.js";
 import {
@@ -108,6 +109,16 @@ async function openSource(name: string): Promise<Source> {
   };
 }
 
+/** The versionstamp of the last commit; undefined if the server does not tell it. */
+async function newestOf(kv: Kv): Promise<string | undefined> {
+  try {
+    return (await kv.stats()).versionstamp;
+  } catch (error) {
+    if (codeOf(error) === "UNSUPPORTED") return undefined;
+    throw error;
+  }
+}
+
 /** `identity`: of an input whose import can be resumed later. */
 async function importFrom(
   kv: Kv,
@@ -116,7 +127,7 @@ async function importFrom(
   flags: ImportFlags,
   json: boolean,
 ): Promise<void> {
-  const start = identity && flags.resume ? readMark(source.name, identity) : 0;
+  const start = identity && flags.resume ? readMark(source.name, identity, await newestOf(kv)) : 0;
   const { signal, release } = untilInterrupted();
   const input = addAbortSignal(signal, source.read(start));
   const progress = new Progress("imported", identity && identity.sourceBytes - start);
@@ -131,8 +142,8 @@ async function importFrom(
       prefix: flags.prefix,
       overwrite: flags.skipExisting !== true,
       signal,
-      progress: (bytes, { imported }) => {
-        mark?.move(start + bytes);
+      progress: (bytes, { imported }, versionstamp) => {
+        mark?.move(start + bytes, versionstamp);
         progress.update(bytes, imported);
       },
       onFailure: (line, error) =>
