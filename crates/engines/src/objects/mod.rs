@@ -339,8 +339,8 @@ impl Target {
         Ok(found.map_or(Versioned::Absent, |(bytes, version)| Versioned::Found(bytes, version)))
     }
 
-    /// Replaces an object if it still has this version, or creates it. `None` if it has another version:
-    /// another process writes. In a folder the caller holds [`Target::lock`] instead.
+    /// Replaces an object if it still has this version, or creates it. `None` if it has another version, because another
+    /// process writes, or is gone. In a folder the caller holds [`Target::lock`] instead of a version.
     pub fn replace(
         &self,
         name: &str,
@@ -352,8 +352,15 @@ impl Target {
             Some(Version(None)) => PutMode::Overwrite,
             Some(Version(Some(version))) => PutMode::Update(version.clone()),
         };
-        let options = PutOptions { mode, ..PutOptions::default() };
         let path = Path::from(name);
+        if mode == PutMode::Overwrite {
+            match self.wait_raw(self.objects.head(&path))? {
+                Ok(_) => {}
+                Err(object_store::Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(self.explain(name, &error)),
+            }
+        }
+        let options = PutOptions { mode, ..PutOptions::default() };
         let put = self.objects.put_opts(&path, bytes.into(), options);
         match self.wait_raw(put)? {
             Ok(put) => {

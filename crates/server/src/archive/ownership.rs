@@ -197,10 +197,16 @@ impl Ownership {
                 None => break,
             }
         }
-        Err(Failure::Ends(Error::unavailable(format!(
-            "another archiver has taken over {}: this one ends; what it has archived is there",
-            self.target.name()
-        ))))
+        let name = self.target.name();
+        Err(Failure::Ends(Error::unavailable(match self.target.versioned(MANIFEST)? {
+            Some(_) => format!(
+                "another archiver has taken over {name}: this one ends; what it has archived is there"
+            ),
+            None => format!(
+                "{MANIFEST} is gone from {name}: the archive was removed, or its folder is not mounted; this \
+                 archiver ends"
+            ),
+        })))
     }
 }
 

@@ -112,7 +112,7 @@ impl Until {
 pub(super) fn base(snapshots: &[Snapshot], until: Until) -> Result<Snapshot> {
     let Some(newest) = snapshots.last() else {
         return Err(Error::invalid(
-            "the archive has no snapshot yet: wait until 'openkv archive run' or kv.archive has written one",
+            "the archive has no snapshot: an archiver writes the first one when it begins",
         ));
     };
     let found = match until {

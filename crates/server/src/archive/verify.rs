@@ -55,6 +55,9 @@ pub(super) fn verify(
     }
     let findings = catalog.damaged.iter().map(|damaged| damaged.error.message().to_owned());
     let mut verified = Verified { findings: findings.collect(), ..Verified::default() };
+    if catalog.snapshots.is_empty() {
+        verified.findings.push("there is no snapshot: nothing can be restored".into());
+    }
     let mut done = 0;
     for (found, next, objects) in parts {
         let mut step = |bytes: u64| {

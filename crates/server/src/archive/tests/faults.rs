@@ -166,6 +166,34 @@ fn an_archiver_that_is_taken_over_ends_and_mixes_nothing() {
 }
 
 #[test]
+fn an_archiver_whose_folder_is_gone_ends_and_the_rest_is_no_sound_archive() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let target = folder.path().join("archive").to_str().unwrap().to_owned();
+    let machine = Machine::new();
+    machine.set("k", "0");
+    let archive = machine.archive(&target);
+    machine.settle(&archive);
+    // As an unmounted disk, below whose place a folder is made anew.
+    std::fs::remove_dir_all(&target).unwrap();
+    machine.set("k", "1");
+    wait_for(&archive, |status| status.error.is_some());
+    let status = stop(archive);
+    assert!(status.error.is_some_and(|error| error.contains("is gone from")));
+    let begun_anew = machine.archive_with(machine.options(&target)).map(drop);
+    assert!(begun_anew.unwrap_err().message().contains("is not empty and no archive"));
+    std::fs::remove_dir_all(&target).unwrap();
+    let again = machine.archive(&target);
+    machine.settle(&again);
+    stop(again);
+    assert_eq!(machine.restored(&target, None).unwrap().1, machine.state().1);
+    for found in std::fs::read_dir(format!("{target}/t00000001/snapshots")).unwrap() {
+        std::fs::remove_file(found.unwrap().path()).unwrap();
+    }
+    let verified = verify(&target, &machine.path.with_extension("verify"), &mut |_, _| true);
+    assert!(verified.unwrap().findings[0].contains("nothing can be restored"));
+}
+
+#[test]
 fn a_clock_that_is_an_hour_off_disorders_nothing() {
     const HOUR_MS: i64 = 3_600_000;
     let target = add_test_store(Arc::new(InMemory::new()));
