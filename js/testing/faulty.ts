@@ -111,8 +111,9 @@ function proxied<T extends object>(target: T, methods: Record<string, Call>): T 
 
 /** Ends a call as soon as the `signal` of its options aborts, if they have one. */
 function raced<T>(args: any[], run: () => Promise<T>): Promise<T> {
-  const signal: unknown = args.at(-1)?.signal;
-  if (!(signal instanceof AbortSignal)) return run();
+  const signal: AbortSignal | undefined = args.at(-1)?.signal;
+  // One of another realm is one too.
+  if (typeof signal?.throwIfAborted !== "function") return run();
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
     if (signal.aborted) return abort();
