@@ -5,8 +5,9 @@ import { FlowProducer, Queue, QueueEvents, Worker, setDefaultBackendFactory } fr
 import { openKv } from "openkv";
 import { OpenKvQueueBackend, openKvBackend } from "openkv/bullmq";
 import { once } from "node:events";
+import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { databases, end } from "./kit.mjs";
+import { databases, end, newPath } from "./kit.mjs";
 
 const connection = {};
 afterAll(end);
@@ -342,6 +343,58 @@ for (const [place, newDatabase] of await databases()) {
     });
   });
 }
+
+describe("a database that fails", () => {
+  beforeEach(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+  afterEach(() => vi.useRealTimers());
+
+  /** A worker, and what it has emitted as errors. */
+  const newWorker = (database) => {
+    const worker = new Worker("mail", async () => {}, { connection }, openKvBackend(database));
+    const errors = [];
+    worker.on("error", (error) => errors.push(error));
+    // expect.poll would advance the timers.
+    const failures = async (count) => {
+      while (errors.length < count) await turn();
+      expect(errors.length).toBe(count);
+    };
+    return { worker, errors, failures };
+  };
+
+  it("a worker whose database cannot be opened tries once a second, until it is closed", async () => {
+    const { worker, errors, failures } = newWorker({
+      path: newPath(),
+      open: { readonly: true },
+    });
+    // One of the worker, and one of its look for stalled jobs.
+    await failures(2);
+    for (const count of [3, 4]) {
+      await vi.advanceTimersByTimeAsync(999);
+      expect(errors.length).toBe(count - 1);
+      await vi.advanceTimersByTimeAsync(1);
+      await failures(count);
+    }
+    for (const { name } of errors) expect(name).toBe("KvError");
+    await worker.close();
+    expect(errors.length).toBe(4);
+  });
+
+  it("a worker whose database is closed while it waits tries once a second, until it is closed", async () => {
+    const kv = await openKv(":memory:", { limits: "wide" });
+    const { worker, errors, failures } = newWorker(kv);
+    await once(worker, "drained");
+    await kv.close();
+    await failures(1);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(errors.length).toBe(1);
+    await vi.advanceTimersByTimeAsync(1);
+    await failures(2);
+    const closed = worker.close();
+    await vi.advanceTimersByTimeAsync(100); // BullMQ's own
+    await closed;
+    expect(errors.length).toBe(2);
+  });
+});
 
 describe("bad input", () => {
   const backend = openKvBackend({ path: ":memory:" });

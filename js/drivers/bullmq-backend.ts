@@ -137,7 +137,7 @@ export class OpenKvQueueBackend extends Queries implements IQueueBackend {
     const taker = this.#taker(token, name);
     // Executed again, it may take a job that has become due since: the time is that of the taking.
     const take = (view: QueueView) => states.takeNext(view, taker, Date.now());
-    return await this.#write(take, "asks");
+    return await this.attempt(() => this.#write(take, "asks"));
   }
 
   async moveToCompleted<T = any, R = any, N extends string = string>(

@@ -20,6 +20,8 @@ const DAY_SECONDS = 86_400;
 /** A client that has not renewed its entry for so many of its intervals is gone. */
 const PRESENCE_INTERVALS = 3;
 const PRESENCE_INTERVAL_MS_DEFAULT = 30_000;
+/** A worker that could not ask for a job asks again so many milliseconds later. */
+const AGAIN_MS = 1000;
 
 type Woken = { member: string; score: number } | null;
 
@@ -38,6 +40,8 @@ export class Connection extends EventEmitter {
   #presentSince = -Infinity;
   /** The last event that there was when somebody began to read "from now on". */
   #start: number | undefined;
+  /** The last attempt to get a job, if it has failed, and the pause after it. */
+  #failure: { error: unknown; pause: Promise<void> } | undefined;
   readonly #uses = new Map<string, () => void>();
   readonly #cancels = new Set<() => void>();
 
@@ -202,9 +206,44 @@ export class Connection extends EventEmitter {
     this.#uses.set(kind, waiting.use(this.qualifiedName, kind, failed));
   }
 
+  /**
+   * Executes an attempt to get a job. BullMQ repeats one that fails at once, so the one after it waits first; what ends
+   * waiting ends that too, and the attempt fails as the one before.
+   */
+  protected async attempt<T>(run: () => Promise<T>): Promise<T> {
+    const failure = this.#failure;
+    try {
+      await failure?.pause;
+      if (failure !== undefined && this.#isInterrupted()) throw failure.error;
+      const answer = await run();
+      this.#failure = undefined;
+      return answer;
+    } catch (error) {
+      this.#failure = { error, pause: this.#pause(AGAIN_MS) };
+      throw error;
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        this.#cancels.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      this.#cancels.add(end);
+    });
+  }
+
   /** Waits until a job may be there, or a delayed one is due. */
   async waitForJob(blockTimeout: number): Promise<Woken> {
+    await this.#failure?.pause;
     if (this.#isInterrupted()) return null;
+    return await this.attempt(() => this.#waitForJob(blockTimeout));
+  }
+
+  async #waitForJob(blockTimeout: number): Promise<Woken> {
     const place = await this.shared.open();
     if (this.#isInterrupted()) return null;
     this.#use(place, "jobs");
