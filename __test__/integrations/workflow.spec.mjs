@@ -11,6 +11,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
+import { setImmediate as turn } from "node:timers/promises";
 import {
   afterAll,
   afterEach,
@@ -289,6 +290,76 @@ for (const [place, database] of await databases()) {
     }
   });
 }
+
+describe("start and close", () => {
+  /** A handle that has only what listening needs, and the listeners that it has had. */
+  const newHandle = () => {
+    const listeners = [];
+    const listen = (_, { signal }) =>
+      new Promise((end, fail) => {
+        listeners.push({ signal, fail });
+        signal.addEventListener("abort", end);
+      });
+    return { kv: { queue: () => ({ listen }) }, listeners };
+  };
+
+  it("two calls of start at once listen once", async () => {
+    const { kv, listeners } = newHandle();
+    const world = createWorld({ kv });
+    await Promise.all([world.start(), world.start()]);
+    await world.start();
+    expect(listeners.length).toBe(1);
+    await world.close();
+    expect(listeners[0].signal.aborted).toBe(true);
+  });
+
+  it("start listens again after an error or close", async () => {
+    const told = vi.spyOn(console, "error").mockImplementation(() => {});
+    onTestFinished(() => told.mockRestore());
+    const { kv, listeners } = newHandle();
+    const world = createWorld({ kv });
+    await world.start();
+    listeners[0].fail(new Error("a test"));
+    await turn();
+    expect(told.mock.calls[0][0]).toMatch(/the queue has stopped/);
+    await world.start();
+    expect(listeners.length).toBe(2);
+    // A start during close is not ended by it.
+    const closing = world.close();
+    await Promise.all([world.start(), closing]);
+    expect(listeners.map(({ signal }) => signal.aborted)).toEqual([false, true, false]);
+    await world.close();
+  });
+
+  it("a start that close overtakes does not listen, and the next one does", async () => {
+    const { kv, listeners } = newHandle();
+    const opening = Promise.withResolvers();
+    const world = createWorld({ kv: opening.promise });
+    const calls = [world.start(), world.close()];
+    opening.resolve(kv);
+    await Promise.all(calls);
+    expect(listeners.length).toBe(0);
+    await world.start();
+    expect(listeners.length).toBe(1);
+    await world.close();
+  });
+
+  it("a start whose database cannot be opened rejects, and the next one tries again", async () => {
+    const { kv, listeners } = newHandle();
+    let failures = 1;
+    const world = createWorld({
+      kv: {
+        // Each await of it is an opening.
+        then: (open, fail) => (failures-- > 0 ? fail(new Error("a test")) : open(kv)),
+      },
+    });
+    await expect(world.start()).rejects.toThrow("a test");
+    await turn();
+    await world.start();
+    expect(listeners.length).toBe(1);
+    await world.close();
+  });
+});
 
 /** The server of the suite, in a process that the caller kills. */
 async function start() {

@@ -40,6 +40,13 @@ interface Delivery {
   idempotencyKey: string | null;
 }
 
+/** The listening of this process, from the opening of the database until `stop` or an error. */
+interface Listening {
+  stop: AbortController;
+  started: Promise<void>;
+  ended: Promise<void>;
+}
+
 /** The methods of a World's queue, and the listening of this process. */
 export interface WorldQueue {
   methods: Queue;
@@ -53,8 +60,7 @@ export function queueOf(
   concurrency: number,
 ): WorldQueue {
   const queueName = database.base.map(String).join("/");
-  let stop = new AbortController();
-  let listening: Promise<void> | null = null;
+  let listening: Listening | null = null;
 
   const enqueue = async (delivery: Delivery, delayMs: number): Promise<string> => {
     const kv = await database.kv();
@@ -126,6 +132,28 @@ export function queueOf(
     await done.commit();
   };
 
+  const listen = (): Listening => {
+    const stop = new AbortController();
+    const { signal } = stop;
+    const opening = database.kv();
+    const run = async (): Promise<void> => {
+      const kv = await opening;
+      if (signal.aborted) return;
+      await kv
+        .queue<Delivery>(queueName)
+        .listen(handle, { concurrency, signal })
+        .catch((error) => console.error("[openkv/workflow] the queue has stopped:", error));
+    };
+    const ended = run()
+      // `started` rejects with it.
+      .catch(() => {})
+      .finally(() => {
+        if (listening === one) listening = null;
+      });
+    const one: Listening = { stop, started: opening.then(() => {}), ended };
+    return one;
+  };
+
   return {
     methods: {
       getDeploymentId: async () => process.env["WORKFLOW_DEPLOYMENT_ID"] ?? "openkv",
@@ -165,19 +193,15 @@ export function queueOf(
         };
       },
     },
-    async start() {
-      if (listening !== null) return;
-      stop = new AbortController();
-      const kv = await database.kv();
-      listening = kv
-        .queue<Delivery>(queueName)
-        .listen(handle, { concurrency, signal: stop.signal });
-      listening.catch((error) => console.error("[openkv/workflow] the queue has stopped:", error));
+    start() {
+      listening ??= listen();
+      return listening.started;
     },
     async stop() {
-      stop.abort();
-      await listening?.catch(() => {});
+      const ending = listening;
       listening = null;
+      ending?.stop.abort();
+      await ending?.ended;
     },
   };
 }
