@@ -4,7 +4,8 @@
 import { createStorage, prefixStorage, restoreSnapshot, snapshot } from "unstorage";
 import { openKv, serve } from "openkv";
 import { unstorageDriver } from "openkv/unstorage";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import process from "node:process";
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { databases, end, newPath } from "./kit.mjs";
 
 afterAll(end);
@@ -140,6 +141,22 @@ for (const [place, newDatabase] of await databases()) {
       await unwatch();
       await storage.setItem("a:b", 2);
       expect(told.length).toBe(2);
+    });
+
+    it("a listener that throws is a warning, and is told of the next change", async () => {
+      const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+      onTestFinished(() => warned.mockRestore());
+      const told = [];
+      await storage.watch((event, key) => {
+        told.push(`${event} ${key}`);
+        if (told.length === 1) throw new Error("a test");
+      });
+      await storage.setItem("a", 1);
+      await expect
+        .poll(() => warned.mock.calls.flat())
+        .toEqual(["openkv/unstorage: a listener has failed: Error: a test"]);
+      await storage.setItem("b", 1);
+      await expect.poll(() => told).toEqual(["update a", "update b"]);
     });
 
     it("storages, mounts and prefixes share a database without meeting", async () => {

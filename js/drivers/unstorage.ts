@@ -139,7 +139,7 @@ function textOf(value: unknown): unknown {
   return ArrayBuffer.isView(value) ? new TextDecoder().decode(value as Uint8Array) : value;
 }
 
-/** Tells the changes of a feed until it ends; a feed that fails is a warning of the process. */
+/** Tells the changes of a feed until it ends. A feed that fails is a warning of the process, and a listener too. */
 async function follow(
   feed: ReadableStream<KvChanges>,
   tell: (type: "set" | "delete", key: KvEntryKey) => void,
@@ -154,6 +154,12 @@ async function follow(
     }
   };
   for (let batch = await read(); batch !== undefined; batch = await read()) {
-    for (const { type, key } of batch.changes) tell(type, key);
+    for (const { type, key } of batch.changes) {
+      try {
+        tell(type, key);
+      } catch (error) {
+        process.emitWarning(`openkv/${NAME}: a listener has failed: ${String(error)}`);
+      }
+    }
   }
 }
