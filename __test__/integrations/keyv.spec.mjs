@@ -76,6 +76,58 @@ for (const [place, newDatabase] of await databases()) {
           expect(await b.has("s")).toBe(false);
         });
 
+        it("a time to live that ends at no date is none", async () => {
+          const keyv = newKeyv();
+          keyv.on("error", () => {});
+          const lives = [Number.POSITIVE_INFINITY, Number.NaN, 1e17];
+          for (const ttl of lives) expect(await keyv.set(`${ttl}`, 1, ttl)).toBe(true);
+          const many = lives.map((ttl) => ({ key: `many ${ttl}`, value: 2, ttl }));
+          expect(await keyv.setMany(many)).toEqual([true, true, true]);
+          const keys = [...lives.map(String), ...many.map(({ key }) => key)];
+          expect(await keyv.getMany(keys)).toEqual([1, 1, 1, 2, 2, 2]);
+          const stored = await kv.list({ prefix }, { withExpiry: true }).toArray();
+          expect(stored.map(({ expireAt }) => expireAt)).toEqual(Array(6).fill(null));
+        });
+
+        it("setMany answers for each entry", async () => {
+          const keyv = newKeyv();
+          const errors = [];
+          keyv.on("error", (error) => errors.push(error));
+          const entries = [
+            { key: "a", value: 1 },
+            { key: "x".repeat(5000), value: 2 }, // longer than a key
+            { key: "b", value: 3 },
+          ];
+          expect(await keyv.setMany(entries)).toEqual([true, false, true]);
+          expect(await keyv.getMany(["a", "b"])).toEqual([1, 3]);
+          expect(await keyv.setMany([entries[1]])).toEqual([false]);
+          expect(errors.length).toBe(2);
+        });
+
+        it("without keys that keyv prefixes, namespaces are apart too", async () => {
+          const [a, b] = ["one", "two"].map((namespace) =>
+            newKeyv({ namespace, useKeyPrefix: false }),
+          );
+          await a.set("s", 1);
+          await b.set("s", 2);
+          // In keyv 5 this looks like a key that keyv has prefixed.
+          await b.set("two:s", 3);
+          expect(await a.get("s")).toBe(1);
+          expect(await b.getMany(["s", "two:s"])).toEqual([2, 3]);
+          const found = [];
+          for await (const entry of b.iterator()) found.push(entry);
+          expect(found).toEqual([
+            ["s", 2],
+            ["two:s", 3],
+          ]);
+          await b.clear();
+          expect([await b.has("s"), await b.has("two:s"), await a.has("s")]).toEqual([
+            false,
+            false,
+            true,
+          ]);
+        });
+
         it("an iterator has what is there, in the order of the keys", async () => {
           const keyv = newKeyv({ namespace: "list" });
           for (const key of ["b", "a", "c"]) await keyv.set(key, { key });
@@ -101,6 +153,14 @@ for (const [place, newDatabase] of await databases()) {
         });
       });
     }
+
+    it("with keyv 5 the stored key has the namespace that keyv puts before it", async () => {
+      const prefix = ["of the usual form"];
+      const keyv = new Keyv({ store: new OpenKvStore({ kv, base: prefix }), namespace: "n" });
+      await keyv.set("k", 1);
+      const [{ key }] = await kv.list({ prefix }).toArray();
+      expect(key).toEqual([...prefix, "n:k"]);
+    });
 
     it("cache-manager reads, wraps, expires and clears", async () => {
       const cache = createCache({ stores: [new Keyv({ store: store(), namespace: "cache" })] });

@@ -1,5 +1,6 @@
-// Duty: a store of keyv. With a namespace, keyv 6 leaves it to the store: the key is [...base, namespace, key];
-// keyv 5 puts it before the key itself, `namespace:key`, and the key is [...base, "namespace:key"].
+// Duty: a store of keyv. With a namespace, keyv 5 puts it before the key itself, `namespace:key`, and the key is
+// [...base, "namespace:key"]. keyv 6, and keyv 5 with `useKeyPrefix: false`, leave it to the store: the key is
+// [...base, namespace, key].
 
 import { EventEmitter } from "node:events";
 import type { KvEntryKey, KvKey, KvListSelector } from "openkv";
@@ -10,6 +11,8 @@ const NAME = "keyv";
 /** keyv 5 writes it between the namespace and the key; `;` is the next character. */
 const SEPARATOR = ":";
 const BEHIND_SEPARATOR = ";";
+/** The last time that a date can be. */
+const TIME_MAX = 8.64e15;
 
 /** Options of {@link OpenKvStore}. */
 export interface OpenKvStoreOptions extends DatabaseOptions {}
@@ -75,12 +78,17 @@ export class OpenKvStore extends EventEmitter implements KeyvStorageAdapter {
     return true;
   }
 
+  /** Of each entry whether it is stored. If none is, the error is that of the call, else an event. */
   async setMany(entries: Entry[]): Promise<boolean[]> {
-    return await Promise.all(
+    const settled = await Promise.allSettled(
       entries.map(({ key, value, expires, ttl }) =>
         this.set(key, value, this.#isSix ? expires : ttl),
       ),
     );
+    const failed = settled.filter((one) => one.status === "rejected");
+    if (failed.length > 0 && failed.length === entries.length) throw failed[0]!.reason;
+    for (const { reason } of failed) this.emit("error", reason);
+    return settled.map(({ status }) => status === "fulfilled");
   }
 
   async has(key: string): Promise<boolean> {
@@ -103,13 +111,16 @@ export class OpenKvStore extends EventEmitter implements KeyvStorageAdapter {
   }
 
   async clear(): Promise<void> {
-    await (await this.#database.kv()).deleteMany(this.#range());
+    const kv = await this.#database.kv();
+    await Promise.all(this.#ranges().map((range) => kv.deleteMany(range)));
   }
 
   async *iterator<Value>(): AsyncGenerator<[string, Awaited<Value> | undefined], void> {
     const kv = await this.#database.kv();
-    for await (const { key, value } of kv.list<any>(this.#range())) {
-      if (this.#isMine(key)) yield [key.at(-1) as string, value];
+    for (const range of this.#ranges()) {
+      for await (const { key, value } of kv.list<any>(range)) {
+        if (this.#isMine(key)) yield [key.at(-1) as string, value];
+      }
     }
   }
 
@@ -118,31 +129,34 @@ export class OpenKvStore extends EventEmitter implements KeyvStorageAdapter {
   }
 
   #key(key: string): KvKey {
-    return this.#isSix && this.namespace
-      ? this.#database.key(this.namespace, key)
-      : this.#database.key(key);
+    const { namespace } = this;
+    const isIn = !namespace || (!this.#isSix && key.startsWith(namespace + SEPARATOR));
+    return isIn ? this.#database.key(key) : this.#database.key(namespace, key);
   }
 
-  #range(): KvListSelector {
+  #ranges(): KvListSelector[] {
     const { base } = this.#database;
-    if (!this.namespace) return { prefix: base };
-    if (this.#isSix) return { prefix: [...base, this.namespace] };
-    return {
-      start: [...base, this.namespace + SEPARATOR],
-      end: [...base, this.namespace + BEHIND_SEPARATOR],
-    };
+    if (!this.namespace) return [{ prefix: base }];
+    const below = { prefix: [...base, this.namespace] };
+    if (this.#isSix) return [below];
+    const start = [...base, this.namespace + SEPARATOR];
+    return [below, { start, end: [...base, this.namespace + BEHIND_SEPARATOR] }];
   }
 
-  /** Without a namespace the range has the entries of all; their keys have a part more. */
+  /** A range also has the entries of stores below it; their keys have more parts. */
   #isMine(key: KvEntryKey): boolean {
-    const parts = this.#isSix && this.namespace ? 2 : 1;
-    return key.length === this.#database.base.length + parts;
+    const { length } = this.#database.base;
+    const parts = this.namespace && key[length] === this.namespace ? 2 : 1;
+    return key.length === length + parts;
   }
 
   #expiry(given: number | undefined): { expireAt: number } | { expireIn: number } | undefined {
     if (given === undefined || given === null) return undefined;
     const ms = Math.ceil(given);
-    if (this.#isSix) return { expireAt: Math.max(ms, 0) };
+    const expireAt = this.#isSix ? Math.max(ms, 0) : Date.now() + ms;
+    // Also of a time that is none.
+    if (!(expireAt <= TIME_MAX)) return undefined;
+    if (this.#isSix) return { expireAt };
     return ms > 0 ? { expireIn: ms } : undefined;
   }
 }
