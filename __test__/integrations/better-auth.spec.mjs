@@ -112,6 +112,21 @@ for (const [place, database] of await databases()) {
         expect(await users.findOne({ model: "user", where })).toBe(null);
       });
 
+      it("a row with a long id is found once, also by an index that has it twice", async () => {
+        const id = "s".repeat(300); // longer than a part of a key
+        const expiresAt = new Date(1e13);
+        const data = { userId: "u", token: "t", expiresAt, createdAt: new Date(0) };
+        await users.create({
+          model: "session",
+          data: { ...data, id, updatedAt: new Date(0) },
+          forceAllowId: true,
+        });
+        const where = [{ field: "userId", operator: "in", value: ["u", "u"] }];
+        const rows = await users.findMany({ model: "session", where });
+        expect(rows.map((row) => row.id)).toEqual([id]);
+        expect(await users.count({ model: "session", where })).toBe(1);
+      });
+
       it("one of many concurrent consumers gets a row", async () => {
         const identifier = "x".repeat(3000); // longer than a key
         await users.create({

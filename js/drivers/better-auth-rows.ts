@@ -64,8 +64,10 @@ export async function* rows(
   let ids: unknown[] = [];
   const seen = new Set<unknown>();
   for await (const id of idsOf(reader, model, plan)) {
-    if (seen.has(id)) continue;
-    seen.add(id);
+    // Of a long id an index has the hash, which is a new object at each read.
+    const name = types.isUint8Array(id) ? Buffer.from(id).toString("hex") : id;
+    if (seen.has(name)) continue;
+    seen.add(name);
     if (ids.push(id) < BATCH_ROWS_MAX) continue;
     yield* await rowsAt(
       reader,
