@@ -2,7 +2,7 @@
 // LangGraph has no suite on npm, by the documentation of its interface.
 
 import { HumanMessage } from "@langchain/core/messages";
-import { Annotation, MemorySaver, StateGraph } from "@langchain/langgraph";
+import { Annotation, InMemoryStore, MemorySaver, StateGraph } from "@langchain/langgraph";
 import { deltaChannelHistoryTests, specTest } from "@langchain/langgraph-checkpoint-validation";
 import { openKv } from "openkv";
 import { OpenKvMemoryStore, OpenKvSaver } from "openkv/langgraph";
@@ -184,6 +184,20 @@ for (const [place, newDatabase] of await databases()) {
       );
       expect(await saver.getTuple({})).toBe(undefined);
     });
+
+    it("a thread whose id is no string is refused", async () => {
+      const config = thread(1, { checkpoint_id: "1" });
+      const message = /"thread_id" must be a string: received 1, a number; give String\(id\)/;
+      for (const call of [
+        () => saver.put(config, checkpointOf("1"), {}, {}),
+        () => saver.putWrites(config, [], "t"),
+        () => saver.getTuple(config),
+        () => saver.list(config).next(),
+        () => saver.deleteThread(1),
+      ]) {
+        await expect(call()).rejects.toThrow(message);
+      }
+    });
   });
 
   describe(place, () => {
@@ -249,6 +263,31 @@ for (const [place, newDatabase] of await databases()) {
       expect(await store.search(["docs"], { filter: { type: "other" } })).toEqual([]);
     });
 
+    it("filters hold as those of LangGraph's own store", async () => {
+      const reference = new InMemoryStore();
+      const filters = [
+        { v: {} },
+        { v: { $gt: 4, $lt: 6 } },
+        { v: { valueOf: 1 } },
+        { v: { constructor: 1 } },
+        { v: { $unknown: 5 } },
+        { missing: { $ne: 1 } },
+        { missing: undefined },
+        { object: { p: 1 } },
+        { list: [1] },
+        { list: [] },
+        { nothing: null },
+      ];
+      const found = [];
+      for (const one of [store, reference]) {
+        const value = { v: 5, object: { p: 1 }, list: [1], nothing: null };
+        await one.put(["f"], "k", value);
+        const counts = filters.map(async (filter) => (await one.search(["f"], { filter })).length);
+        found.push(await Promise.all(counts));
+      }
+      expect(found[0]).toEqual(found[1]);
+    });
+
     it("search with a query finds words of the fields, the best first", async () => {
       await store.put(["memories", "ada"], "tea", { text: "prefers green tea in the morning" });
       await store.put(["memories", "ada"], "trip", {
@@ -267,7 +306,8 @@ for (const [place, newDatabase] of await databases()) {
       ]);
       expect(keysOf(await store.search(["memories"], { query: "enigma" }))).toEqual(["title"]);
       expect(await store.search(["memories"], { query: "coffee" })).toEqual([]);
-      expect((await store.search(["memories"], { query: "?!" })).length).toBe(5);
+      expect(await store.search(["memories"], { query: "?!" })).toEqual([]);
+      expect((await store.search(["memories"], { query: "" })).length).toBe(5);
     });
 
     it("namespaces are listed by beginning, end and depth", async () => {

@@ -152,13 +152,14 @@ export class OpenKvMemoryStore extends BaseStore {
     const { namespacePrefix, query } = operation;
     const prefix = this.#database.key(ITEMS, ...namespacePrefix);
     const length = this.#database.key(ITEMS).length;
-    const words = this.#fields === undefined ? undefined : wordsOf(query);
-    if (words === undefined) {
+    if (this.#fields === undefined || !query) {
       for await (const { key, value } of kv.list<StoredItem>({ prefix })) {
         yield itemOf(key.slice(length, -1) as string[], key.at(-1) as string, value);
       }
       return;
     }
+    const words = wordsOf(query);
+    if (words === "") return;
     let cursor: string | null = null;
     do {
       const page: KvSearchResult<StoredItem> = await kv.search(prefix, words, {
@@ -195,10 +196,10 @@ function itemOf(namespace: string[], key: string, stored: StoredItem): Item {
   return { value, key, namespace, createdAt, updatedAt };
 }
 
-/** The words of a query as one of openkv: any of them. Undefined without words. */
-function wordsOf(query: string | undefined): string | undefined {
-  const words = query?.match(/[\p{L}\p{M}\p{N}]+/gu);
-  return words?.map((word) => `"${word}"`).join(" OR ");
+/** The words of a query as one of openkv: any of them. Empty without words. */
+function wordsOf(query: string): string {
+  const words = query.match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+  return words.map((word) => `"${word}"`).join(" OR ");
 }
 
 function matches({ matchType, path }: MatchCondition, namespace: string[]): boolean {
@@ -209,11 +210,9 @@ function matches({ matchType, path }: MatchCondition, namespace: string[]): bool
 
 /** Whether a value meets a condition of a filter, by the rules of LangGraph's own store. */
 function holds(value: any, condition: any): boolean {
-  const operators =
-    typeof condition === "object" && condition !== null ? Object.entries<any>(condition) : [];
-  if (operators.length === 0 || !operators.every(([name]) => name in OPERATORS)) {
-    return value === condition;
-  }
+  if (typeof condition !== "object" || condition === null) return value === condition;
+  const operators = Object.entries<any>(condition);
+  if (!operators.every(([name]) => Object.hasOwn(OPERATORS, name))) return value === condition;
   return operators.every(([name, operand]) => OPERATORS[name]!(value, operand));
 }
 

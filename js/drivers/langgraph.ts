@@ -78,7 +78,8 @@ export class OpenKvSaver extends BaseCheckpointSaver {
   }
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
-    const { thread_id: thread, checkpoint_ns: namespace = "" } = config.configurable ?? {};
+    const { checkpoint_ns: namespace = "" } = config.configurable ?? {};
+    const thread = threadOf(config);
     if (thread === undefined) return undefined;
     const kv = await this.#database.kv();
     const id = getCheckpointId(config);
@@ -171,6 +172,7 @@ export class OpenKvSaver extends BaseCheckpointSaver {
   }
 
   async deleteThread(thread: string): Promise<void> {
+    requireText(thread);
     await (await this.#database.kv()).deleteMany({ prefix: this.#key(thread) });
   }
 
@@ -242,11 +244,8 @@ export class OpenKvSaver extends BaseCheckpointSaver {
     config: RunnableConfig,
     before: string | undefined,
   ): AsyncGenerator<Place> {
-    const {
-      thread_id: thread,
-      checkpoint_ns: namespace,
-      checkpoint_id: id,
-    } = config.configurable ?? {};
+    const { checkpoint_ns: namespace, checkpoint_id: id } = config.configurable ?? {};
+    const thread = threadOf(config);
     const matches = (place: Place): boolean =>
       (namespace === undefined || place[1] === namespace) &&
       (id === undefined || id === "" || place[2] === id) &&
@@ -348,9 +347,25 @@ export class OpenKvSaver extends BaseCheckpointSaver {
   }
 }
 
+/** The thread of a config, if it names one. */
+function threadOf({ configurable }: RunnableConfig): string | undefined {
+  const thread: unknown = configurable?.["thread_id"];
+  if (thread !== undefined) requireText(thread);
+  return thread;
+}
+
+/** The number 1 is another key than the string "1". */
+function requireText(thread: unknown): asserts thread is string {
+  if (typeof thread === "string") return;
+  throw new TypeError(
+    `openkv/${NAME}: "thread_id" must be a string: received ${String(thread)}, a ${typeof thread}; give String(id)`,
+  );
+}
+
 /** The thread and namespace of a config that writes. */
 function placeOf(config: RunnableConfig, what: string): { thread: string; namespace: string } {
-  const { thread_id: thread, checkpoint_ns: namespace = "" } = config.configurable ?? {};
+  const { checkpoint_ns: namespace = "" } = config.configurable ?? {};
+  const thread = threadOf(config);
   if (thread === undefined) {
     throw new Error(
       `openkv/${NAME}: to ${what}, the config needs a "thread_id" in "configurable", as { configurable: { thread_id: "1" } }`,
