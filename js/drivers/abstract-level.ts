@@ -9,6 +9,7 @@ import {
   AbstractValueIterator,
   type AbstractDatabaseOptions,
 } from "abstract-level";
+import process from "node:process";
 import type { Kv, KvKey, KvListIterator, KvListSelector } from "openkv";
 import { Database, type DatabaseOptions } from "./database.js";
 
@@ -49,25 +50,27 @@ type Operation =
  */
 export class OpenKvLevel<K = string, V = string> extends AbstractLevel<Uint8Array, K, V> {
   readonly #database: Database;
+  readonly #isGiven: boolean;
   #kv: Kv | undefined;
 
   constructor(options: OpenKvLevelOptions<K, V> = {}) {
     const { path, open, kv, base, ...forward } = options;
-    const isLocal = kv !== undefined || !isServer(path);
+    // As openKv has it.
+    const where = kv === undefined ? String(path ?? process.env["OPENKV_URL"] ?? "") : undefined;
     const manifest = {
+      ...(where === undefined ? abilitiesOf(kv as Kv | Promise<Kv>) : abilitiesAt(where, open)),
       encodings: { view: true },
       seek: true,
       has: true,
-      getSync: isLocal && !isPostgres(path),
       implicitSnapshots: false,
-      explicitSnapshots: isLocal && (kv !== undefined || open?.history !== undefined),
-      permanence: path !== ":memory:",
+      permanence: where !== ":memory:",
       createIfMissing: false,
       errorIfExists: false,
       signals: { iterators: false },
     };
     super(manifest, forward);
     this.#database = new Database({ path, open, kv, base }, NAME);
+    this.#isGiven = kv !== undefined;
   }
 
   /** The open handle: that of the snapshot, if the options have one. */
@@ -78,6 +81,7 @@ export class OpenKvLevel<K = string, V = string> extends AbstractLevel<Uint8Arra
   /** @internal */
   protected async _open(): Promise<void> {
     this.#kv = await this.#database.kv();
+    if (this.#isGiven) Object.assign(this.supports, abilitiesOf(this.#kv));
   }
 
   /** @internal */
@@ -376,6 +380,28 @@ function limitOf(limit: number | undefined): number | undefined {
   return limit === undefined || limit < 0 ? undefined : limit;
 }
 
-const isServer = (path: DatabaseOptions["path"]): boolean => /^https?:/.test(String(path));
-const isPostgres = (path: DatabaseOptions["path"]): boolean =>
-  /^postgres(?:ql)?:/.test(String(path));
+/** What the manifest promises only of some databases. */
+interface Abilities {
+  getSync: boolean;
+  explicitSnapshots: boolean;
+}
+
+function abilitiesAt(where: string, open: DatabaseOptions["open"]): Abilities {
+  const isServer = /^https?:/i.test(where);
+  return {
+    getSync: !isServer && !/^postgres(?:ql)?:/i.test(where),
+    explicitSnapshots: !isServer && open?.history !== undefined,
+  };
+}
+
+/** Of a handle that was given, which tells by a read whether it is behind a network; of a promise of one none. */
+function abilitiesOf(kv: Kv | Promise<Kv>): Abilities {
+  const handle = kv as Partial<Kv> | null;
+  let isLocal = typeof handle?.getSync === "function";
+  try {
+    handle?.getSync?.([NAME]);
+  } catch (error) {
+    isLocal = (error as { code?: unknown }).code !== "UNSUPPORTED";
+  }
+  return { getSync: isLocal, explicitSnapshots: isLocal };
+}
