@@ -88,12 +88,16 @@ export async function startSubject() {
       writeSync(control, new Uint8Array(new Int32Array([0, first, times, 0]).buffer), 0, 16, 0);
       writeSync(control, new Uint8Array(new Int32Array([kinds]).buffer), 0, 4, 0);
     },
-    /** Nothing fails any more; answers how many calls there were. */
-    disarm() {
-      writeSync(control, new Uint8Array(4), 0, 4, 0);
+    /** How many calls there were since it was armed. */
+    calls() {
       const calls = new Int32Array(1);
       readSync(control, new Uint8Array(calls.buffer), 0, 4, 12);
       return calls[0];
+    },
+    /** Nothing fails any more; answers how many calls there were. */
+    disarm() {
+      writeSync(control, new Uint8Array(4), 0, 4, 0);
+      return this.calls();
     },
     /** Waits until the subject's feed has failed, or is open: from then on it tells of every commit. */
     async feedOpens() {

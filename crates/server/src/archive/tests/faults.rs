@@ -173,8 +173,8 @@ fn an_archiver_whose_folder_is_gone_ends_and_the_rest_is_no_sound_archive() {
     machine.set("k", "0");
     let archive = machine.archive(&target);
     machine.settle(&archive);
-    // As an unmounted disk, below whose place a folder is made anew.
-    std::fs::remove_dir_all(&target).unwrap();
+    // As an unmounted disk, in whose place a folder is made anew.
+    std::fs::rename(&target, folder.path().join("unmounted")).unwrap();
     machine.set("k", "1");
     wait_for(&archive, |status| status.error.is_some());
     let status = stop(archive);
