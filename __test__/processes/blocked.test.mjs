@@ -109,8 +109,8 @@ test("the slow log has what waited, and the counters alone do not tell its keys"
   const path = newPath();
   const kv = await openKv(path, { busyTimeout: HANG_MS });
   t.after(() => kv.close());
-  await kv.set(["fast"], "a value that is secret");
   const begunMs = Date.now();
+  await kv.set(["fast"], "a value that is secret");
   // Each in a transaction of its own: the writes of one are one entry.
   for (const write of [
     () => kv.set(["users", 42n], "a value that is secret"),

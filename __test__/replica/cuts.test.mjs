@@ -82,7 +82,9 @@ test("hundreds of reads through cuts are never stale and never go back", async (
         return null;
       });
       const [mine, count] = await near.getMany([["own"], ["count"]]);
-      if (result !== null) assert.equal(mine.value, own, "a stale read of an own write");
+      // A write whose answer was lost may arrive behind the next one.
+      const isStale = result !== null && mine.versionstamp < result.versionstamp;
+      assert.ok(!isStale, `a stale read of an own write: ${mine.value}, not ${own}`);
       assert.ok(count.value >= seen, `${count.value} after ${seen}: back in time`);
       seen = count.value;
       const now = near.getSync(["count"]).value;
