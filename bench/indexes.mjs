@@ -131,7 +131,13 @@ function openSqlite() {
 }
 
 async function compareFinds() {
-  const kv = await filled(POPULATION, [BY_EMAIL, BY_TIME]);
+  const kv = await filled(POPULATION, [BY_TIME]);
+  const users = kv.collection(USERS.prefix, {
+    schema: (value) => value,
+    id: "id",
+    indexes: { email: { unique: true } },
+  });
+  await users.ready();
   const sqlite = openSqlite();
   const next = scattered(POPULATION);
   // Made before: a get has no such work.
@@ -141,6 +147,11 @@ async function compareFinds() {
       rate(
         window,
         sequential((i) => get(kv, i), next),
+      ),
+    () =>
+      rate(
+        window,
+        sequential(async (i) => check((await users.find({ email: emails[i] }))?.value, i), next),
       ),
     () =>
       rate(
@@ -159,9 +170,10 @@ async function compareFinds() {
       }),
     );
   }
-  const [gets, finds, peers] = await inTurns(runs);
-  say("finds by a unique index", `${short(finds)}/s`, "");
+  const [gets, finds, lists, peers] = await inTurns(runs);
+  say("finds of a collection by a unique index", `${short(finds)}/s`, "");
   say("against gets of the key", times(finds / gets), "≥ 0.4 ×");
+  say("lists of one entry by that index, against gets", times(lists / gets), "");
   const against = "against better-sqlite3 with a column and an index";
   say(against, sqlite === null ? "not installed" : times(finds / peers), "≥ 2 ×");
   sqlite?.close();

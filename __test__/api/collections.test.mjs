@@ -82,6 +82,20 @@ onEveryKind("collections", (fresh) => {
     assert.deepEqual([found.length, found[0], found[24].id], [25, null, "eve"]);
   });
 
+  test("find has what was written before, and passes over what is no document", async () => {
+    const { kv, users } = await filled(fresh);
+    await kv.set(["users", "ada", "posts"], { email: "bob@example.com" });
+    assert.equal((await users.find({ email: "bob@example.com" })).id, "bob");
+    const written = kv.set(["users", "cyd"], { id: "cyd", email: "cyd@example.com", age: 20 });
+    const found = await users.find({ email: "cyd@example.com" });
+    assert.deepEqual(found, await users.get("cyd"));
+    assert.equal(found.versionstamp, (await written).versionstamp);
+    assert.equal(await users.find({ email: "cyd@example.com", age: { $gt: 20 } }), null);
+    assert.equal((await users.list().first()).id, "ada");
+    assert.equal((await users.list().reverse().first()).id, "eve");
+    assert.equal(await kv.collection(["nobody"], { schema: free, id: "id" }).list().first(), null);
+  });
+
   test("a document that the schema refuses is not written", async () => {
     const { kv, users } = await filled(fresh);
     const refused = (error) => {

@@ -6,6 +6,7 @@ import { KvUuidV7, MAKES_UUID } from "../codec/uuid.js";
 import { missingValue } from "../arguments/check.js";
 import { COMMITS, READS, TRANSACTIONS } from "../instruments/channels.js";
 import { KvCollection } from "../collection/collection.js";
+import { firstNow } from "../read/first.js";
 import { TypedKeys } from "../collection/typed-keys.js";
 import { count } from "../read/count.js";
 import { explain } from "../read/explain.js";
@@ -300,7 +301,8 @@ export class Kv {
   }
 
   collection(prefix: KvKey, options: unknown): any {
-    return new KvCollection(this, prefix, options);
+    const first = firstNow.bind(null, this.#session);
+    return new KvCollection(this, first, prefix, options);
   }
 
   schema(collections: Record<string, unknown>): any {

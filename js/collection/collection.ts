@@ -14,7 +14,7 @@ import {
   present,
 } from "./definition.js";
 import type { IndexHandle } from "./declared-indexes.js";
-import { type Document, type Reader, type Settle, documentOf } from "./documents.js";
+import { type Document, type Reader, type Source, documentOf } from "./documents.js";
 import { TransactionCollection, type Writer, checkWrite, taken } from "./in-transaction.js";
 import { CollectionReads } from "./reads.js";
 import { notUnique } from "../session/violations.js";
@@ -59,13 +59,13 @@ export function isCollection(given: unknown): given is KvCollection {
 export class KvCollection extends CollectionReads {
   readonly #kv: Handle;
   readonly #definition: Definition;
-  readonly #settle: Settle;
+  readonly #settle: Source["settle"];
 
-  constructor(kv: Handle, prefix: KvKey, options: unknown) {
+  constructor(kv: Handle, firstNow: Source["firstNow"], prefix: KvKey, options: unknown) {
     const definition = define(prefix, options);
     const { indexes } = definition;
     const settle = () => indexes?.created(kv);
-    super(definition, kv, settle);
+    super(definition, { reader: kv, settle, firstNow });
     this.#kv = kv;
     this.#definition = definition;
     this.#settle = settle;

@@ -46,8 +46,17 @@ export function isAbsent({ value, versionstamp }: Entry): boolean {
   return value === null && versionstamp === null;
 }
 
-/** Makes the declared indexes before what needs them; undefined without any. */
-export type Settle = () => Promise<unknown> | undefined;
+/** What the documents of a collection are read by. */
+export interface Source {
+  readonly reader: Reader;
+  /** Makes the declared indexes before what needs them; undefined once they are made. */
+  readonly settle: () => Promise<unknown> | undefined;
+  /** The first entry of a list, where it can be had at once; undefined: ask a list. */
+  readonly firstNow: (
+    prefix: KvEntryKey,
+    selection: { where: unknown; depth: number },
+  ) => Entry | null | undefined;
+}
 
 interface Choice {
   readonly where: unknown;
@@ -63,14 +72,12 @@ const PAGE_DOCUMENTS = 100;
 
 export class Documents implements AsyncIterable<Document> {
   readonly #definition: Definition;
-  readonly #reader: Reader;
-  readonly #settle: Settle;
+  readonly #source: Source;
   readonly #choice: Choice;
 
-  constructor(definition: Definition, reader: Reader, settle: Settle, choice: Choice) {
+  constructor(definition: Definition, source: Source, choice: Choice) {
     this.#definition = definition;
-    this.#reader = reader;
-    this.#settle = settle;
+    this.#source = source;
     this.#choice = choice;
   }
 
@@ -92,11 +99,11 @@ export class Documents implements AsyncIterable<Document> {
 
   #narrowed(choice: Partial<Choice>): Documents {
     const all = { ...this.#choice, ...choice };
-    return new Documents(this.#definition, this.#reader, this.#settle, all);
+    return new Documents(this.#definition, this.#source, all);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Document> {
-    await this.#settle();
+    await this.#source.settle();
     const { limit = Number.POSITIVE_INFINITY } = this.#choice;
     let count = 0;
     for await (const entry of this.#list(undefined, this.#choice.limit)) {
@@ -107,8 +114,13 @@ export class Documents implements AsyncIterable<Document> {
   }
 
   async first(): Promise<Document | null> {
-    const settled = this.#settle();
+    const settled = this.#source.settle();
     if (settled !== undefined) await settled;
+    const { where, orderBy, reverse } = this.#choice;
+    if (orderBy === undefined && !reverse) {
+      const entry = this.#source.firstNow(this.#definition.prefix, { where, depth: DEPTH });
+      if (entry !== undefined) return entry && documentOf(this.#definition, "list", entry);
+    }
     const listed = this.#list(undefined, 1);
     for (let next = await listed.next(); next.done !== true; next = await listed.next()) {
       if (this.#isOwn(next.value)) return documentOf(this.#definition, "list", next.value);
@@ -123,14 +135,14 @@ export class Documents implements AsyncIterable<Document> {
   }
 
   async count(): Promise<number> {
-    await this.#settle();
+    await this.#source.settle();
     const { where } = this.#choice;
-    return await this.#reader.count(this.#selector(), { where, depth: DEPTH });
+    return await this.#source.reader.count(this.#selector(), { where, depth: DEPTH });
   }
 
   async page(options?: unknown): Promise<{ documents: Document[]; cursor: string | null }> {
     const { cursor } = checkOptions("page", options, ["cursor"]);
-    await this.#settle();
+    await this.#source.settle();
     const { limit = PAGE_DOCUMENTS } = this.#choice;
     const listed = this.#list(cursor, undefined);
     const documents: Document[] = [];
@@ -152,7 +164,7 @@ export class Documents implements AsyncIterable<Document> {
   #list(cursor: unknown, limit: number | undefined): Listed {
     const { where, orderBy, reverse } = this.#choice;
     const order = orderBy === undefined ? { depth: DEPTH, limit } : { orderBy };
-    return this.#reader.list(this.#selector(), { where, reverse, cursor, ...order });
+    return this.#source.reader.list(this.#selector(), { where, reverse, cursor, ...order });
   }
 
   #isOwn(entry: Entry): boolean {

@@ -4,7 +4,7 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { KvConflictError, invalid } from "../model/errors.js";
 import { printKey } from "../codec/key-text.js";
 import { type Definition, type Prepared, isObject, keyOf, prepare, present } from "./definition.js";
-import { type Document, type Entry, type Reader, type Settle, isAbsent } from "./documents.js";
+import { type Document, type Entry, type Reader, type Source, isAbsent } from "./documents.js";
 import { CollectionReads } from "./reads.js";
 import { refusePromise } from "./schema.js";
 import type { KvEntryKey, KvExpireOptions } from "../model/types.js";
@@ -47,10 +47,11 @@ export function checkWrite(method: keyof typeof OPTIONS, options: unknown): Writ
 export class TransactionCollection extends CollectionReads {
   readonly #definition: Definition;
   readonly #tx: Writer;
-  readonly #settle: Settle;
+  readonly #settle: Source["settle"];
 
-  constructor(definition: Definition, tx: Writer, settle: Settle) {
-    super(definition, tx, settle);
+  constructor(definition: Definition, tx: Writer, settle: Source["settle"]) {
+    // The list of a transaction notes what was read.
+    super(definition, { reader: tx, settle, firstNow: () => undefined });
     this.#definition = definition;
     this.#tx = tx;
     this.#settle = settle;

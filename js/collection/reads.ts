@@ -4,24 +4,22 @@ import { checkOptions, shown } from "../arguments/check.js";
 import { misuse } from "../model/errors.js";
 import { NativePromise } from "../model/native-promise.js";
 import { type Definition, keyOf } from "./definition.js";
-import { type Document, Documents, type Reader, type Settle, documentOf } from "./documents.js";
+import { type Document, Documents, type Reader, type Source, documentOf } from "./documents.js";
 
 /** Keys of one read: no handle takes fewer by default. */
 const READ_KEYS = 10;
 
 export class CollectionReads {
   readonly #definition: Definition;
-  readonly #reader: Reader;
-  readonly #settle: Settle;
+  readonly #source: Source;
 
-  constructor(definition: Definition, reader: Reader, settle: Settle) {
+  constructor(definition: Definition, source: Source) {
     this.#definition = definition;
-    this.#reader = reader;
-    this.#settle = settle;
+    this.#source = source;
   }
 
   async get(id: unknown): Promise<Document | null> {
-    const entry = await this.#reader.get(keyOf(this.#definition, "get", id));
+    const entry = await this.#source.reader.get(keyOf(this.#definition, "get", id));
     return documentOf(this.#definition, "get", entry);
   }
 
@@ -30,7 +28,7 @@ export class CollectionReads {
     const keys = ids.map((id) => keyOf(this.#definition, "getMany", id));
     const steps: ReturnType<Reader["getMany"]>[] = [];
     for (let at = 0; at < keys.length; at += READ_KEYS) {
-      steps.push(this.#reader.getMany(keys.slice(at, at + READ_KEYS)));
+      steps.push(this.#source.reader.getMany(keys.slice(at, at + READ_KEYS)));
     }
     const entries = (await NativePromise.all(steps)).flat();
     return entries.map((entry) => documentOf(this.#definition, "getMany", entry));
@@ -48,7 +46,7 @@ export class CollectionReads {
 
   where(where: unknown): Documents {
     const all = { where, orderBy: undefined, limit: undefined, reverse: false };
-    return new Documents(this.#definition, this.#reader, this.#settle, all);
+    return new Documents(this.#definition, this.#source, all);
   }
 
   list(): Documents {

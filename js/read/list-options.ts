@@ -153,16 +153,26 @@ export function refuseWithOrder(method: string, { depth }: ListOptions): void {
 /** The options of a count. */
 export const COUNT_OPTIONS = ["where", "depth", "signal"] as const;
 
+/** What selects entries. */
+export interface Selection {
+  readonly where?: unknown;
+  readonly depth?: unknown;
+}
+
 /** The scan of a count with these options. */
-export function countScan(
+export function countScan(method: string, given: Selection, selector: Selector): ScanOptions {
+  return { ...selectionScan(method, given, selector), keysOnly: true };
+}
+
+/** The scan of the whole entries that are selected. */
+export function selectionScan(
   method: string,
-  { where, depth }: { readonly where?: unknown; readonly depth?: unknown },
+  { where, depth }: Selection,
   selector: Selector,
 ): ScanOptions {
   return {
     ...WHOLE,
     where: encodeWhere(method, where),
-    keysOnly: true,
     depth: checkDepthBelow(method, depth, selector),
   };
 }
