@@ -110,6 +110,8 @@ fn preview(
     let Some(key) = write.first_key().cloned() else {
         return Err(Error::internal("a preview needs at least one mutation"));
     };
+    // Asked for first: a snapshot that has no transaction yet reads the key and the indexes in one.
+    let indexes = list.map(|_| snapshot.value_indexes()).transpose()?;
     snapshot.prefetch(Needs { keys: std::slice::from_ref(&key), ..Needs::default() })?;
     let mut seen = Before { snapshot, indexes: None };
     let before = seen.row(&key)?;
@@ -130,9 +132,9 @@ fn preview(
         None => stays(),
     };
     let (after, expire_at_ms) = after.filter(|(_, end)| alive(*end)).unzip();
-    let place = match (list, &after) {
-        (Some(list), Some(EncodedValue { encoding, bytes })) => {
-            Some(list.place_of(&snapshot.value_indexes()?, key.as_bytes(), *encoding, bytes)?)
+    let place = match (list.zip(indexes), &after) {
+        (Some((list, indexes)), Some(EncodedValue { encoding, bytes })) => {
+            Some(list.place_of(&indexes, key.as_bytes(), *encoding, bytes)?)
         }
         (Some(_) | None, _) => None,
     };
