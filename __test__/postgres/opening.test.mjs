@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import process from "node:process";
 import { after, before, test } from "node:test";
 import { openKv } from "../../index.mjs";
@@ -50,6 +51,21 @@ test("a standby is DENIED, but opens for reading", async () => {
   await assert.rejects(reading.set(["a"], 2), { code: "DENIED" });
   await reading.close();
   await kv.close();
+});
+
+test("a longer key than PostgreSQL's indexes take is refused when the database is opened", async () => {
+  const url = server.url({ kv: "long keys" });
+  const kv = await openKv(url, { limits: { keyBytesMax: 2600 }, history: "1d" });
+  // A byte 0 is two bytes of a key, and a key that can be compressed takes less room.
+  const key = [randomBytes(2597).map((byte) => byte || 1)];
+  await kv.set(key, 1, { expireIn: "1h" });
+  await kv.set(key, 2);
+  const kept = [];
+  for await (const version of kv.history(key)) kept.push(version);
+  assert.equal(kept.length, 2);
+  await kv.close();
+  const wider = openKv(url, { limits: { keyBytesMax: 2601 } });
+  await assert.rejects(wider, { code: "INVALID", message: /at most 2600 .*received 2601/ });
 });
 
 test("tables of another program in the schema are CORRUPT", async () => {

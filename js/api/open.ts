@@ -24,7 +24,7 @@ import { checkClock, followClock } from "../session/clock.js";
 import { Session } from "../session/session.js";
 import type { KvConsistencyLevel, OpenKvOptions } from "../model/types.js";
 import { hrefOf, isAbortSignal } from "../model/brands.js";
-import { BUSY_TIMEOUT_MS_DEFAULT } from "../model/limits.js";
+import { BUSY_TIMEOUT_MS_DEFAULT, POSTGRES_KEY_BYTES_MAX } from "../model/limits.js";
 
 /** The largest timeout of an operating system's timer. */
 const BUSY_TIMEOUT_MS_MAX = 2 ** 31 - 1;
@@ -141,6 +141,7 @@ export async function openKv(
       requireFor("a database on PostgreSQL without the option replica", options, ["consistency"]);
     }
     checkConsistency(options.consistency);
+    checkPostgresLimits(native.limits);
     native.postgres = located;
     native.replica = checkReplica(options);
     native.encoding = checkEncoding(options.encoding);
@@ -414,6 +415,14 @@ function checkLimits(
   // A read ends one byte behind its key.
   raise("rangeKeyBytesMax", limits.keyBytesMax + 1);
   return limits;
+}
+
+function checkPostgresLimits({ keyBytesMax }: Limits): void {
+  if (keyBytesMax <= POSTGRES_KEY_BYTES_MAX) return;
+  throw invalid(
+    `limits.keyBytesMax must be at most ${POSTGRES_KEY_BYTES_MAX} for a database on PostgreSQL, ` +
+      `whose indexes take no longer keys: received ${keyBytesMax}`,
+  );
 }
 
 /** The limit of a commit must admit the largest value and the largest message. */

@@ -61,6 +61,9 @@ export const OPEN_DATABASES_MAX = 1000000;
 /** The largest `limit` of `paginate`. */
 export const PAGE_ENTRIES_MAX = 1000;
 
+/** The largest `keyBytesMax` of a database on PostgreSQL. */
+export const POSTGRES_KEY_BYTES_MAX = 2600;
+
 /** How long the progress of a message is kept whose result is not. */
 export const PROGRESS_KEPT_MS = 3600000;
 

@@ -155,6 +155,7 @@ shared! {
     "Waiting times before the retries of a message of a named queue." NAMED_BACKOFF_DEFAULT_MS;
     "The largest `maxOpen`." OPEN_DATABASES_MAX;
     "The largest `limit` of `paginate`." PAGE_ENTRIES_MAX;
+    "The largest `keyBytesMax` of a database on PostgreSQL." POSTGRES_KEY_BYTES_MAX;
     "How long the progress of a message is kept whose result is not." PROGRESS_KEPT_MS;
     "Entries of a page that `sort: true` sorts." SORT_ENTRIES_MAX;
     "The last time of a Date." TIME_MS_MAX;

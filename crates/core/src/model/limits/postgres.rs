@@ -3,6 +3,10 @@
 /// Most connections of a process to one PostgreSQL server, however many databases it has there.
 pub const POSTGRES_CONNECTIONS_MAX: usize = 8;
 
+/// The largest `keyBytesMax` of a database on PostgreSQL: a row of one of its indexes has at most 2,704 bytes, of which a key is
+/// one column.
+pub const POSTGRES_KEY_BYTES_MAX: usize = 2_600;
+
 /// Most entries of a page that the PostgreSQL engine fetches.
 pub const POSTGRES_PAGE_ROWS_MAX: i64 = 256;
 
