@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::TryStreamExt;
@@ -75,6 +76,17 @@ impl Sent {
     pub(super) async fn answers(&mut self) -> Answers {
         (&mut self.0).await.unwrap_or_default()
     }
+}
+
+/// Bounds the wait for a lock of another session in a transaction.
+pub(super) const LOCK_WAIT: &str = "SELECT set_config('lock_timeout', $1, true)";
+/// A wait that differs by less from the usual one is the usual one, which every session has set.
+const USUAL_WAIT: Duration = Duration::from_millis(100);
+
+/// The argument of [`LOCK_WAIT`] for a wait; `None` if that is the usual one.
+pub(super) fn unusual_wait_ms(wait: Duration) -> Option<String> {
+    let usual = Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
+    (wait.abs_diff(usual) >= USUAL_WAIT).then(|| wait.as_millis().max(1).to_string())
 }
 
 impl Line {

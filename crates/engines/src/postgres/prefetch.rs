@@ -1,17 +1,16 @@
 //! The entries that a read names beforehand, fetched by one statement.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use tokio_postgres::Row;
 
 use super::Shared;
 use super::cells::Cells;
 use super::database::missing;
-use super::errors::Fault;
 use super::line::{Call, Value};
 use super::link::Link;
-use openkv_core::model::{Error, Key, Needs, POSTGRES_PAGE_ROWS_MAX, Range, Result, Walk};
+use super::read_transaction::read_once;
+use openkv_core::model::{Key, Needs, POSTGRES_PAGE_ROWS_MAX, Range, Result, Walk};
 
 /// A read of points, `$spans` of more. The first columns are those of a page, so that
 /// [`super::pages::seen`] reads both. A row without a key carries only the version.
@@ -174,17 +173,7 @@ impl Prefetched {
     /// Fetches; on another connection if one turns out to be lost.
     pub(super) fn fetch(shared: &Shared, now_ms: Option<i64>, needs: Needs<'_>) -> Result<Self> {
         let arguments = ReadArguments::of(needs);
-        let deadline = Instant::now() + shared.busy;
-        let rows = loop {
-            let mut lent = shared.pool.lend(deadline)?;
-            let answer = lent.session.run(&[arguments.call(&shared.db, &now_ms)]).pop();
-            if lent.session.is_closed() && Instant::now() < deadline {
-                continue;
-            }
-            lent.give_back();
-            let answer = answer.ok_or_else(|| Error::internal("a statement without an answer"))?;
-            break answer.map_err(Fault::into_error)?.rows;
-        };
+        let rows = read_once(shared, arguments.call(&shared.db, &now_ms))?;
         arguments.answered(rows)
     }
 

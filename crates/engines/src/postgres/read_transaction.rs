@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use super::Shared;
 use super::cells::Cells;
 use super::errors::Fault;
-use super::line::Call;
+use super::line::{Call, LOCK_WAIT, unusual_wait_ms};
 use super::link::Link;
 use openkv_core::model::{Error, Result, Stats, Versionstamp};
 
@@ -28,8 +28,22 @@ pub(super) fn begin_read(shared: &Shared, first: Call<'_>) -> Result<(Link, Vec<
     let deadline = Instant::now() + shared.busy;
     loop {
         let mut lent = shared.pool.lend(deadline)?;
-        let calls = [(BEGIN, vec![]), (PAUSES, vec![]), (first.0, first.1.clone())];
-        let answers = lent.session.run(&calls);
+        let wait_ms = unusual_wait_ms(shared.busy);
+        let mut calls: Vec<Call<'_>> = vec![(BEGIN, vec![]), (PAUSES, vec![])];
+        let first = (first.0, first.1.clone());
+        let answers = match &wait_ms {
+            None => {
+                calls.push(first);
+                lent.session.run(&calls)
+            }
+            Some(wait_ms) => {
+                calls.push((LOCK_WAIT, vec![wait_ms]));
+                let mut answers = lent.session.run(&calls);
+                // To prepare a statement waits for locks too.
+                answers.extend(lent.session.run(&[first]));
+                answers
+            }
+        };
         if lent.session.is_closed() && Instant::now() < deadline {
             continue;
         }
@@ -40,6 +54,17 @@ pub(super) fn begin_read(shared: &Shared, first: Call<'_>) -> Result<(Link, Vec<
         }
         return Ok((link, rows));
     }
+}
+
+/// Reads with one statement.
+pub(super) fn read_once(shared: &Shared, call: Call<'_>) -> Result<Vec<Row>> {
+    if unusual_wait_ms(shared.busy).is_none() {
+        return shared.query(call);
+    }
+    // Sessions wait for locks as long as most handles do: only a transaction changes that.
+    let (link, rows) = begin_read(shared, call)?;
+    end_read(link);
+    Ok(rows)
 }
 
 /// Ends the transaction of a read.

@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ use super::errors::Fault;
 use super::history::rows_to_trim;
 use super::indexes;
 use super::lead;
-use super::line::{BEGIN, COMMIT, Call};
+use super::line::{BEGIN, COMMIT, Call, LOCK_WAIT, unusual_wait_ms};
 use super::link::Link;
 use super::logged_writes;
 use super::messages::{HeldArguments, Messages};
@@ -29,16 +29,13 @@ use crate::fulltext::taken_by_value;
 use openkv_core::commit::{EntryTable, MessageTable, Transaction, Work, WriteNeeds, batch};
 use openkv_core::layer::Lead;
 use openkv_core::model::{
-    Ack, AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Change, Claim, Error, IndexChoice, IndexInfo,
-    IndexRequest, Kind, LogSettings, LoggedMessage, Origin, POSTGRES_LINK_BYTES_PER_S_MIN,
+    Ack, AtomicWrite, Change, Claim, Error, IndexChoice, IndexInfo, IndexRequest, Kind,
+    LogSettings, LoggedMessage, Origin, POSTGRES_LINK_BYTES_PER_S_MIN,
     POSTGRES_LONG_BATCH_BYTES_MIN, Renewal, Result, Settlement, ValueIndexInfo, ValueIndexRequest,
     WriteRecord,
 };
 
 const ROLLBACK: &str = "ROLLBACK";
-const LOCK_WAIT: &str = "SELECT set_config('lock_timeout', $1, true)";
-/// A wait that differs by less from the usual one is the usual one, which every session has set.
-const USUAL_WAIT: Duration = Duration::from_millis(100);
 
 pub(super) const IDLE_WAIT: &str =
     "SELECT set_config('idle_in_transaction_session_timeout', $1, true)";
@@ -193,11 +190,10 @@ impl OpenTransaction {
         let fetch = FetchArguments::of(needs);
         let held = HeldArguments::of(settlements, renewals, &acks, claims);
         let wait = deadline.saturating_duration_since(Instant::now());
-        let usual = wait.abs_diff(Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT)) < USUAL_WAIT;
-        let wait_ms = wait.as_millis().max(1).to_string();
+        let wait_ms = unusual_wait_ms(wait);
         let mut calls: Vec<Call<'_>> = vec![(BEGIN, vec![])];
-        if !usual {
-            calls.push((LOCK_WAIT, vec![&wait_ms]));
+        if let Some(wait_ms) = &wait_ms {
+            calls.push((LOCK_WAIT, vec![wait_ms]));
         }
         if let Some(wait_ms) = &long_wait_ms {
             calls.push((IDLE_WAIT, vec![wait_ms]));

@@ -16,7 +16,7 @@ use crate::postgres::cells::Cells;
 use crate::postgres::line::Call;
 use crate::postgres::link::Link;
 use crate::postgres::pages::seen;
-use crate::postgres::read_transaction::{begin_read, end_read, size};
+use crate::postgres::read_transaction::{begin_read, end_read, read_once, size};
 use crate::replication::{no_longer, only_entries};
 use crate::{FeedState, Finder, GoesOn, Queues, ReplicationLog, Snapshot};
 use openkv_core::model::{
@@ -147,7 +147,8 @@ impl Snapshot for PastSnapshot {
         }
         let Moment { version, at_ms } = self.moment;
         let version = version.cast_signed();
-        let rows = self.shared.query((POINTS, vec![&self.shared.db, &keys, &version, &at_ms]))?;
+        let rows =
+            read_once(&self.shared, (POINTS, vec![&self.shared.db, &keys, &version, &at_ms]))?;
         self.learn(keys, rows)
     }
 
