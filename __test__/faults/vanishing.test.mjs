@@ -8,8 +8,9 @@ import { test } from "node:test";
 import { newDirectory } from "./child/start.mjs";
 import { startPeer } from "../processes/peer/start.mjs";
 import { openKv } from "../../index.mjs";
+import { until } from "../kit/time.mjs";
 
-const windows = process.platform === "win32" && "an open file cannot be cut off";
+const windows = process.platform === "win32" && "an open file cannot be cut off or removed";
 
 async function setUp(t) {
   const path = join(newDirectory(t), "data", "kv.sqlite3");
@@ -50,6 +51,19 @@ test("a process with the deleted file open can open the new one too", async (t) 
   const next = await startPeer(t, path);
   assert.equal((await next.do("get", { key: ["b"] })).value, 2);
   assert.equal(peer.child.stderr, "");
+});
+
+test("writes of a file that is gone are refused", { skip: windows }, async (t) => {
+  const path = join(newDirectory(t), "kv.sqlite3");
+  const kv = await openKv(path);
+  await kv.set(["a"], 1);
+  rmSync(path);
+  const gone = { code: "UNAVAILABLE", message: /is gone: it was deleted or replaced/ };
+  const write = () => kv.set(["b"], 2).then(() => null, String);
+  await until(write, "a write is refused");
+  await assert.rejects(kv.set(["b"], 2), gone);
+  await assert.rejects(kv.atomic().sum(["n"], 1n).enqueue(1).commit(), gone);
+  await kv.close();
 });
 
 test("the directory is removed while the file is open", async (t) => {

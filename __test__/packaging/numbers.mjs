@@ -140,6 +140,7 @@ export const SENTENCES = {
     "A keep-alive every {ALIVE_INTERVAL_MS} of silence |",
   ],
   "docs/durability.md": [
+    "A writer looks every {FILE_LOOK_MS} whether",
     "{scripts/ci/steps.mjs KILLS} kills in each CI run",
     "{scripts/ci/steps.mjs PROCESSES_SECONDS} seconds in CI",
     "log is longer than {WAL_BYTES_MAX} waits for readers, for at most {WAL_RESTART_WAIT_MS}, and again after each further {WAL_KEPT_BYTES}, twice as long each time up to {WAL_RESTART_WAIT_MS * 16}",
@@ -240,6 +241,7 @@ export const SENTENCES = {
   ],
   "docs/postgres.md": [
     "1 to {POSTGRES_NAME_BYTES_MAX} |",
+    "`keyBytesMax` is at most {POSTGRES_KEY_BYTES_MAX}:",
     "`connect_timeout` | {POSTGRES_CONNECT_TIMEOUT_S_DEFAULT:s} |",
     "keeps in memory ({LAYER_CACHE_BYTES_MAX} a database)",
     "A durable batch of up to {POSTGRES_LONG_BATCH_BYTES_MIN} that",

@@ -11,14 +11,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::errors::failure;
 use super::wal_index::read_main_file;
-use openkv_core::model::{Error, Kind, Result};
+use openkv_core::model::{Error, FILE_LOOK_MS, Kind, Result};
 
 /// Gives a file a number, and its database a name, unless it has them. A backup has the name from the
 /// beginning, so that a replica knows the database again after a restore.
@@ -158,6 +158,33 @@ impl FileIdentity {
             return Err(replaced(path, "is an older state of the file than before"));
         }
         keep_log(connection, false)
+    }
+}
+
+/// Whether the file of a writer is still at its path: what is written to another one is lost.
+pub(super) struct Presence {
+    identity: FileIdentity,
+    path: PathBuf,
+    /// When it was found last.
+    found: Option<Instant>,
+}
+
+impl Presence {
+    pub(super) fn new(identity: FileIdentity, path: PathBuf) -> Self {
+        Self { identity, path, found: None }
+    }
+
+    /// Looks, unless it was found a moment ago.
+    ///
+    /// # Errors
+    /// As [`FileIdentity::find`].
+    pub(super) fn verify(&mut self, now: Instant) -> Result<()> {
+        let pause = Duration::from_millis(FILE_LOOK_MS);
+        if self.found.is_none_or(|found| now.duration_since(found) >= pause) {
+            self.identity.find(&self.path)?;
+            self.found = Some(now);
+        }
+        Ok(())
     }
 }
 

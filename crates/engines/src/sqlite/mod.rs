@@ -73,7 +73,7 @@ use connection::Access;
 pub use connection::give_back_freed_memory;
 use external::OwnCommits;
 use followed::Role;
-use identity::FileIdentity;
+use identity::{FileIdentity, Presence};
 pub use layout::{DENO_MIGRATION_VERSION, FORMAT_VERSION, SPILLED, agree};
 use leftover::Leftover;
 use page_cache::PageCache;
@@ -356,6 +356,7 @@ impl Engine for SqliteEngine {
         page_cache::set_bound(&connection, self.memory.cache_bytes())?;
         let mut writer = SqliteWriter::new(connection, self.encoding, self.own.clone())?;
         (writer.seat, writer.claim) = (Some(seat), self.claim.clone());
+        writer.presence = Some(Presence::new(self.identity, self.path.clone()));
         Ok(writer)
     }
 

@@ -32,7 +32,7 @@ impl SqliteWriter {
     /// Errors of the file.
     pub(crate) fn publish_by(&mut self, publisher: Box<dyn Publisher>) -> Result<()> {
         self.connection().execute(TABLE, []).map_err(failure)?;
-        self.publisher = Some(publisher);
+        (self.publisher, self.presence) = (Some(publisher), None);
         self.rows().log.capture(true);
         Ok(())
     }

@@ -15,6 +15,7 @@ use super::disk_room::with_refused;
 use super::external::OwnCommits;
 use super::followed;
 use super::fulltext::Catalog;
+use super::identity::Presence;
 use super::log_file::{Synced, set_synced};
 use super::log_length::LogLength;
 use super::messages::Messages;
@@ -62,6 +63,8 @@ pub struct SqliteWriter {
     pub(super) was_full: bool,
     contention: Contention,
     pub(super) own: Arc<OwnCommits>,
+    /// `None` if the commits are published: then the file is a copy, which may be lost.
+    pub(super) presence: Option<Presence>,
     pub(super) publisher: Option<Box<dyn Publisher>>,
     /// The open transaction is published.
     pub(super) is_published: bool,
@@ -107,6 +110,7 @@ impl SqliteWriter {
             was_full: false,
             contention: Contention::new(std::process::id()),
             own,
+            presence: None,
             publisher: None,
             is_published: false,
             connection,
@@ -130,9 +134,10 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Begins a transaction, waiting for other processes until the deadline. Returns the wait in
-    /// ms.
+    /// Begins a transaction in the file at its path, waiting for other processes until the deadline. Returns the wait
+    /// in ms.
     pub(super) fn begin_transaction(&mut self, deadline: Instant) -> Result<i64> {
+        self.presence.as_mut().map_or(Ok(()), |presence| presence.verify(Instant::now()))?;
         if std::mem::take(&mut self.has_begun) {
             return Ok(0);
         }

@@ -24,6 +24,9 @@ pub const CACHE_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
 // Public (opening): largest `mmapSize`
 pub const MMAP_BYTES_MAX: u64 = 2_147_418_112;
 
+/// How often a writer looks whether its file is still at its path, in ms.
+pub const FILE_LOOK_MS: u64 = 1_000;
+
 /// Length of the log, in pages, from which SQLite moves it into the file with each commit. A longer log
 /// has fewer pages to move than commits have written, since most are written again and again. It stays
 /// below the 4,062 pages of the first part of the index of a log, where a reader finds a page with one look.
