@@ -47,10 +47,34 @@ for (const durability of ["full", "normal"]) {
   });
 }
 
-async function fill(kv, name, max) {
+for (const [kind, index] of [
+  ["a value index", { type: "value", prefix: ["a"], on: "text" }],
+  ["a full-text index", { prefix: ["a"], fields: ["text"] }],
+]) {
+  test(`${kind} that is built on a full disk leaves the room for deletions`, async (t) => {
+    const { how, path } = smallDisk(t, { diskKib: 6144, ballastKib: 1 });
+    if (how !== "a small tmpfs") return t.skip("no file system can be mounted");
+    const kv = await openKv(path);
+    t.after(() => kv[Symbol.dispose]());
+    const text = (count) => Array.from({ length: 150 }, (_, n) => `w${count}x${n}`).join(" ");
+    const filled = fill(kv, "a", VALUES_MAX, (count) => ({ text: text(count) }));
+    const { count } = await guard(filled, 4 * HANG_MS, "the disk is full");
+    const built = await kv.createIndex(index);
+    for (let n = 0; n < count; n++) await kv.delete(["a", n]);
+    await built.ready();
+    await kv.set(["a", "again"], { text: "found again" });
+    const found = kind.includes("text")
+      ? (await kv.search(["a"], "again")).entries
+      : await kv.list({ prefix: ["a"] }, { where: { text: "found again" } }).toArray();
+    assert.equal(found.length, 1);
+    await kv.close();
+  });
+}
+
+async function fill(kv, name, max, valueOf = () => VALUE) {
   for (let count = 0; count < max; count++) {
     try {
-      await kv.set([name, count], VALUE);
+      await kv.set([name, count], valueOf(count));
     } catch (error) {
       return { count, error };
     }

@@ -7,11 +7,13 @@
 //! deletions and acknowledgements.
 //! Never: a call of the system for a commit while the disk has room, except once for `LOOK_PAGES` of the log.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
 
 use super::errors::failure;
+use super::fulltext::BuiltEntry;
 use super::statement::Statement;
 use openkv_core::commit::Work;
 use openkv_core::model::{
@@ -153,6 +155,32 @@ impl DiskRoom {
         refused
     }
 
+    /// Refuses entries for an index in an open transaction if they would use the reserve, on a disk that is nearly full.
+    /// `merges`: the index may write itself again, with all that it has.
+    pub(super) fn admit(
+        &mut self,
+        connection: &Connection,
+        frames: u32,
+        entries: &[BuiltEntry],
+        merges: bool,
+    ) -> Result<()> {
+        if !self.is_narrow() {
+            return Ok(());
+        }
+        self.look(connection);
+        let Some(room) = self.room else { return Ok(()) };
+        // Each entry may change a page of its own.
+        let sizes = entries.iter().map(|entry| entry.size_bytes() as u64 + PAGE_BYTES);
+        let merged = if merges { length_of(connection.path().map(Path::new)) } else { 0 };
+        let bytes = sizes.sum::<u64>() + merged + COMMIT_PAGES * PAGE_BYTES;
+        // What is in the log takes free pages when it is moved.
+        let free_pages = if frames == 0 { self.count_free_pages() } else { 0 };
+        if room.takes(bytes + u64::from(frames) * PAGE_BYTES, free_pages) {
+            return Ok(());
+        }
+        Err(full(room, bytes, log_length(connection)))
+    }
+
     /// Pages of the file that hold nothing.
     fn count_free_pages(&mut self) -> u64 {
         let mut run = self.free_pages.run();
@@ -184,8 +212,11 @@ fn full(room: Room, wanted: u64, log_bytes: u64) -> Error {
 }
 
 fn log_length(connection: &Connection) -> u64 {
-    let path = connection.path().map(|path| super::identity::log_of(path.as_ref()));
-    path.and_then(|path| path.metadata().ok()).map_or(0, |log| log.len())
+    length_of(connection.path().map(|path| super::identity::log_of(path.as_ref())))
+}
+
+fn length_of(path: Option<impl AsRef<Path>>) -> u64 {
+    path.and_then(|path| path.as_ref().metadata().ok()).map_or(0, |found| found.len())
 }
 
 #[cfg(unix)]

@@ -11,13 +11,14 @@ use super::rows::Rows;
 use super::statement::Statement;
 use super::value_index::{ValueCatalog, set_progress};
 use super::writer::SqliteWriter;
-use crate::Indexer;
 use crate::fulltext::taken_by_value;
+use crate::{Indexer, Writer};
 use openkv_core::commit::Base as _;
 use openkv_core::index::ValueIndex;
 use openkv_core::model::{
-    BuildFailure, DatabaseChange, Encoding, Error, INDEX_BUILD_BYTES_MAX, INDEX_BUILD_ROWS_MAX,
-    IndexChoice, IndexInfo, IndexRequest, Key, Result, ValueIndexInfo, ValueIndexRequest,
+    BuildFailure, DatabaseChange, Encoding, Error, INDEX_BUILD_BYTES_MAX,
+    INDEX_BUILD_NARROW_ROWS_MAX, INDEX_BUILD_ROWS_MAX, IndexChoice, IndexInfo, IndexRequest, Key,
+    Result, ValueIndexInfo, ValueIndexRequest,
 };
 
 impl SqliteWriter {
@@ -66,7 +67,10 @@ impl SqliteWriter {
         let mut entries = Vec::new();
         let mut bytes = 0;
         let mut run = keys.run().blob(1, after).blob(2, before);
-        run = run.int(3, if bounded { INDEX_BUILD_ROWS_MAX as i64 } else { -1 });
+        // On a disk that is nearly full a step is small, so that it needs little room.
+        let is_narrow = self.log_length.is_narrow();
+        let rows = if is_narrow { INDEX_BUILD_NARROW_ROWS_MAX } else { INDEX_BUILD_ROWS_MAX };
+        run = run.int(3, if bounded { rows as i64 } else { -1 });
         while run.step()? {
             let key = run.column_blob(0).to_vec();
             let value = self.rows().value(&key)?;
@@ -77,7 +81,7 @@ impl SqliteWriter {
                 return Ok((entries, true));
             }
         }
-        let more = bounded && entries.len() == INDEX_BUILD_ROWS_MAX;
+        let more = bounded && entries.len() == rows;
         Ok((entries, more))
     }
 
@@ -121,6 +125,7 @@ impl SqliteWriter {
         let (entries, mut through, decided): (_, _, Option<Decided>) = match older {
             Older::Next => {
                 let (entries, more) = self.entries((after, before), true, at_ms)?;
+                self.require_room(&entries, !site.of_values)?;
                 let last = entries.last().filter(|_| more).map(|entry| entry.key.clone());
                 (entries, last.map(Key::from_encoded), None)
             }
@@ -381,6 +386,9 @@ impl Indexer for SqliteWriter {
     #[tracing::instrument(skip_all)]
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
         // Building repeats a step that a crash undoes, so no step syncs.
+        if self.log_length.is_narrow() {
+            Writer::empty_log(self)?;
+        }
         let done = self.within(false, now_ms, deadline, |writer, _| writer.build_step(now_ms));
         done.inspect_err(|_| self.forget_features())
     }

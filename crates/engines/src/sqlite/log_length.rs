@@ -11,6 +11,7 @@ use rusqlite::Connection;
 
 use super::disk_room::{DiskRoom, Refused};
 use super::errors::failure;
+use super::fulltext::BuiltEntry;
 use super::statement::Statement;
 use super::wal_index::WalIndex;
 use openkv_core::commit::Work;
@@ -62,6 +63,17 @@ impl LogLength {
     pub(super) fn refuse(&mut self, connection: &Connection, work: &mut Work) -> Refused {
         let frames = self.frames(connection).unwrap_or(0);
         self.room.refuse(connection, frames, work)
+    }
+
+    /// As [`DiskRoom::admit`].
+    pub(super) fn admit(
+        &mut self,
+        connection: &Connection,
+        entries: &[BuiltEntry],
+        merges: bool,
+    ) -> Result<()> {
+        let frames = self.frames(connection).unwrap_or(0);
+        self.room.admit(connection, frames, entries, merges)
     }
 
     /// Moves the log into the file and cuts it, unless readers or other processes prevent it.

@@ -14,7 +14,7 @@ use super::contention::{Contention, TURN};
 use super::disk_room::with_refused;
 use super::external::OwnCommits;
 use super::followed;
-use super::fulltext::Catalog;
+use super::fulltext::{BuiltEntry, Catalog};
 use super::identity::Presence;
 use super::log_file::{Synced, set_synced};
 use super::log_length::LogLength;
@@ -285,6 +285,11 @@ impl SqliteWriter {
         if self.was_full {
             self.log_length.make_room(&self.connection);
         }
+    }
+
+    /// Refuses entries for an index in the open transaction if they, and what it `merges`, leave no room for deletions.
+    pub(super) fn require_room(&mut self, entries: &[BuiltEntry], merges: bool) -> Result<()> {
+        self.log_length.admit(&self.connection, entries, merges)
     }
 
     /// Keeps the log of SQLite short, after a transaction that is committed even if this fails.

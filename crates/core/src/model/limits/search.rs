@@ -39,6 +39,9 @@ pub const INDEX_TEXT_COST_MIN: usize = 10_000;
 /// Entries that one step of building an index processes.
 pub const INDEX_BUILD_ROWS_MAX: usize = 512;
 
+/// The same on a disk that is nearly full.
+pub const INDEX_BUILD_NARROW_ROWS_MAX: usize = 16;
+
 /// Bytes of values after which such a step ends.
 pub const INDEX_BUILD_BYTES_MAX: usize = 1024 * 1024;
 

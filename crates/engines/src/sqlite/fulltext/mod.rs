@@ -173,6 +173,13 @@ pub(crate) struct BuiltEntry {
     pub(crate) value: Option<(Encoding, Vec<u8>)>,
 }
 
+impl BuiltEntry {
+    /// Bytes of its key and value: about what an index has of it at most.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.key.len() + self.value.as_ref().map_or(0, |(_, bytes)| bytes.len())
+    }
+}
+
 const SITE: &str = "SELECT id, progress, prefix FROM openkv_index WHERE progress IS NOT NULL AND tokenizer <> 'value' \
      ORDER BY id LIMIT 1";
 
