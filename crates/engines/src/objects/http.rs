@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http_body_util::BodyExt;
+use futures_util::stream::try_unfold;
+use http_body_util::{BodyExt, StreamBody};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector as Tcp;
@@ -44,13 +45,23 @@ impl Attempts {
 
 /// Makes the client of a store.
 #[derive(Debug)]
-pub(super) struct Connector;
+pub(super) struct Connector {
+    /// Longest wait for the head of an answer, or for the next part of its body.
+    answer: Duration,
+}
+
+impl Default for Connector {
+    fn default() -> Self {
+        Self { answer: ANSWER }
+    }
+}
 
 #[derive(Debug)]
 struct Service {
     client: Client<HttpsConnector<Tcp>, HttpRequestBody>,
     /// Whether requests may go without TLS.
     plain: bool,
+    answer: Duration,
 }
 
 impl HttpConnector for Connector {
@@ -74,7 +85,7 @@ impl HttpConnector for Connector {
             .build(connector);
         let plain =
             options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
-        Ok(HttpClient::new(Service { client, plain }))
+        Ok(HttpClient::new(Service { client, plain, answer: self.answer }))
     }
 }
 
@@ -104,21 +115,58 @@ impl HttpService for Service {
                        send the archive without encryption";
             return Err(HttpError::new(HttpErrorKind::Unknown, Refusal(why)));
         }
-        let answer = tokio::time::timeout(ANSWER, self.client.request(request)).await;
+        let answer = tokio::time::timeout(self.answer, self.client.request(request)).await;
         let response = answer.map_err(|_| late())?.map_err(|error| {
             let kind =
                 if error.is_connect() { HttpErrorKind::Connect } else { HttpErrorKind::Request };
             HttpError::new(kind, error)
         })?;
         let (parts, body) = response.into_parts();
-        let body = body.map_err(|error| {
-            let kind = if error.is_timeout() {
-                HttpErrorKind::Timeout
-            } else {
-                HttpErrorKind::Interrupted
-            };
-            HttpError::new(kind, error)
+        let answer = self.answer;
+        let frames = try_unfold(body, move |mut body| async move {
+            match tokio::time::timeout(answer, body.frame()).await {
+                Err(_) => Err(late()),
+                Ok(None) => Ok(None),
+                Ok(Some(Ok(frame))) => Ok(Some((frame, body))),
+                Ok(Some(Err(error))) => Err(HttpError::new(HttpErrorKind::Interrupted, error)),
+            }
         });
-        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body)))
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(StreamBody::new(frames))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use object_store::client::HttpRequestBody;
+
+    use super::*;
+
+    /// A body that stopped in the middle was awaited without end, by reads, by the upkeep of a leader, and by closing.
+    #[test]
+    fn an_answer_that_stops_in_its_body_is_late() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let uri = format!("http://{}/", listener.local_addr().unwrap());
+        let (ended, end) = std::sync::mpsc::channel::<()>();
+        let server = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().unwrap();
+            assert!(socket.read(&mut [0; 1024]).unwrap() > 0);
+            socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab").unwrap();
+            // The connection stays open.
+            assert!(end.recv().is_err());
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let got = runtime.block_on(async {
+            let connector = Connector { answer: Duration::from_millis(200) };
+            let client = connector.connect(&ClientOptions::new().with_allow_http(true)).unwrap();
+            let mut request = HttpRequest::new(HttpRequestBody::empty());
+            *request.uri_mut() = uri.parse().unwrap();
+            client.execute(request).await.unwrap().into_body().bytes().await
+        });
+        assert_eq!(got.unwrap_err().kind(), HttpErrorKind::Timeout);
+        drop(ended);
+        server.join().unwrap();
     }
 }

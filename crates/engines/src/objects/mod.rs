@@ -144,7 +144,7 @@ impl Target {
                 let mut builder = AmazonS3Builder::from_env()
                     .with_url(url.as_str())
                     .with_retry(retry)
-                    .with_http_connector(Connector);
+                    .with_http_connector(Connector::default());
                 if let Some(region) = settings.region {
                     builder = builder.with_region(region);
                 }
@@ -158,7 +158,7 @@ impl Target {
                 GoogleCloudStorageBuilder::from_env()
                     .with_url(url.as_str())
                     .with_retry(retry)
-                    .with_http_connector(Connector)
+                    .with_http_connector(Connector::default())
                     .build()
                     .map_err(explain)?,
             ),
@@ -167,7 +167,7 @@ impl Target {
                     .with_url(url.as_str())
                     .with_retry(retry)
                     .with_client_options(ClientOptions::new())
-                    .with_http_connector(Connector)
+                    .with_http_connector(Connector::default())
                     .build()
                     .map_err(explain)?,
             ),
