@@ -106,8 +106,9 @@ class ObjectStore {
   }
 
   #removeAll(text) {
-    for (const [, key] of text.matchAll(/<Key>(.*?)<\/Key>/g)) this.#objects.delete(key);
-    return xml("DeleteResult", "");
+    const keys = [...text.matchAll(/<Key>.*?<\/Key>/g)].map(([key]) => key);
+    for (const key of keys) this.#objects.delete(key.slice("<Key>".length, -"</Key>".length));
+    return xml("DeleteResult", keys.map((key) => `<Deleted>${key}</Deleted>`).join(""));
   }
 
   #list(query) {

@@ -316,7 +316,7 @@ impl Objects {
     /// Removes merged objects.
     pub(super) fn remove_merged(&self, all: &[(Merged, u64)]) -> Result<()> {
         let names: Vec<_> = all.iter().map(|(merged, _)| merged_name(merged)).collect();
-        self.target.remove(&names)
+        self.target.remove_at_once(&names, || true)
     }
 
     /// The snapshots, the oldest first.
@@ -344,20 +344,29 @@ impl Objects {
         Ok(log)
     }
 
-    /// Deletes objects of the log from the oldest up to `last`, their merged copies, and snapshots.
-    pub(super) fn delete(&self, last: Option<u64>, snapshots: &[Mark]) -> Result<()> {
+    /// Deletes objects of the log up to `last`, their merged copies, and snapshots. It ends before all are deleted when
+    /// `goes_on` says so.
+    pub(super) fn delete(
+        &self,
+        last: Option<u64>,
+        snapshots: &[Mark],
+        goes_on: impl Fn() -> bool + Clone + Send + 'static,
+    ) -> Result<()> {
         if let Some(last) = last {
             let most = log_name(last);
             let listed = self.target.list(LOG)?.into_iter().map(|(name, _)| name);
             let old: Vec<_> =
                 listed.filter(|name| *name <= most && number_of(name).is_some()).collect();
-            self.target.remove(&old)?;
+            self.target.remove_at_once(&old, goes_on.clone())?;
+            if !goes_on() {
+                return Ok(());
+            }
             let mut copies = self.merged()?;
             copies.retain(|(merged, _)| merged.last <= last);
             self.remove_merged(&copies)?;
         }
         let names: Vec<_> = snapshots.iter().map(|mark| snapshot_name(*mark)).collect();
-        self.target.remove(&names)
+        self.target.remove_at_once(&names, goes_on)
     }
 }
 

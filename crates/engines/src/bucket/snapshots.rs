@@ -132,11 +132,12 @@ impl Snapshots {
 }
 
 impl Rules {
-    fn delete(&mut self, lead: &Lead, next: u64) -> Result<()> {
+    fn delete(&mut self, lead: &Arc<Lead>, next: u64) -> Result<()> {
         let listed = lead.objects.snapshots()?;
         let (last, old) = self.deletion.look(&listed, next, lead.now_ms(), lead.lease_ms);
         let new = last.filter(|_| last > self.deleted);
-        lead.objects.delete(new, &old)?;
+        let of = lead.clone();
+        lead.objects.delete(new, &old, move || !of.state.lock().closing)?;
         self.deleted = self.deleted.max(new);
         Ok(())
     }

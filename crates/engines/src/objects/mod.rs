@@ -16,8 +16,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::future::{join_all, ready};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -505,7 +505,26 @@ impl Target {
         Ok(names)
     }
 
-    /// Removes objects; those that are not there any more are no error.
+    /// Removes objects in any order, many with one request where the store can, while `goes_on`. Those that are not there
+    /// any more are no error.
+    pub fn remove_at_once(
+        &self,
+        names: &[String],
+        goes_on: impl Fn() -> bool + Send + 'static,
+    ) -> Result<()> {
+        let paths: Vec<_> = names.iter().map(|name| Ok(Path::from(name.as_str()))).collect();
+        let paths = stream::iter(paths).take_while(move |_| ready(goes_on()));
+        let mut removed = self.objects.delete_stream(paths.boxed());
+        while let Some(removed) = self.wait_raw(removed.next())? {
+            match removed {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(explain(&self.name, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes objects, one after the other; those that are not there any more are no error.
     pub fn remove(&self, names: &[String]) -> Result<()> {
         for name in names {
             let removed = self.wait_raw(self.objects.delete(&Path::from(name.as_str())))?;

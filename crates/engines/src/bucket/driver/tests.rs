@@ -9,7 +9,7 @@ mod store;
 mod times;
 mod write_ids;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::store::{Fault, Store};
 use super::*;
@@ -390,6 +390,28 @@ fn others_lead_while_a_process_that_ends_uploads_its_snapshot() {
     process.driver.resign();
     assert!(store.saw_release.load(Ordering::SeqCst));
     assert_eq!(process.lead.objects.snapshots().unwrap().len(), 1);
+}
+
+/// Each object took a request of its own, and a process that was closed waited for all of them.
+#[test]
+fn objects_are_deleted_at_once_and_closing_ends_that() {
+    let store = Arc::new(Store::default());
+    let process = leader(&store);
+    for _ in 0..10 {
+        process.add().unwrap();
+    }
+    let lead = &process.lead;
+    let numbers =
+        || -> Vec<_> { lead.objects.log().unwrap().iter().map(|listed| listed.number).collect() };
+    let asked = Arc::new(AtomicU64::new(0));
+    let three_times = move || asked.fetch_add(1, Ordering::Relaxed) < 3;
+    lead.objects.delete(Some(9), &[], three_times).unwrap();
+    assert_eq!(numbers().first(), Some(&3));
+    let before = store.requests("DELETE").len();
+    lead.objects.delete(Some(9), &[], || true).unwrap();
+    assert_eq!(numbers(), [10]);
+    // The log, the copies, and the snapshots.
+    assert!(store.requests("DELETE").len() <= before + 3);
 }
 
 #[test]

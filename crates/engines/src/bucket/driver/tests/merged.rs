@@ -112,9 +112,9 @@ fn a_leader_merges_while_it_leads_and_deletes_copies_with_what_they_copy() {
     assert_eq!(reader.count(), BUCKET_MERGED_FAN as u64);
     assert_eq!(store.requests("GET merged/").len(), 1);
     let objects = &process.lead.objects;
-    objects.delete(Some(BUCKET_MERGED_FAN as u64 - 1), &[]).unwrap();
+    objects.delete(Some(BUCKET_MERGED_FAN as u64 - 1), &[], || true).unwrap();
     assert_eq!(numbers(&store).len(), 1, "one of its objects stays");
-    objects.delete(Some(BUCKET_MERGED_FAN as u64), &[]).unwrap();
+    objects.delete(Some(BUCKET_MERGED_FAN as u64), &[], || true).unwrap();
     assert_eq!(numbers(&store), []);
 }
 

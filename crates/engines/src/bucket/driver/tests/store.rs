@@ -166,6 +166,7 @@ impl ObjectStore for Store {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
+        self.note("DELETE", "");
         self.inner.delete_stream(locations)
     }
 
