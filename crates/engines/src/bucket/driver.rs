@@ -51,6 +51,11 @@ struct Pause {
     is_whole: bool,
 }
 
+/// Whether a driver goes on after an error.
+fn may_pass(error: &Error) -> bool {
+    matches!(error.kind(), Kind::Unavailable | Kind::OutcomeUnknown | Kind::Denied)
+}
+
 /// The progress of one look at the log.
 enum Look {
     /// There were new objects.
@@ -82,7 +87,7 @@ impl Driver {
         }
     }
 
-    /// The part of the work that opening waits for: the whole log, and the lead if no other process has it.
+    /// The part of the work that each opening waits for: the whole log, and the lead if no other process has it.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.follow()?;
         self.lead.note_tenure(&self.lead.state.lock());
@@ -90,15 +95,27 @@ impl Driver {
             LeadMode::Never | LeadMode::Served => return Ok(()),
             LeadMode::Auto | LeadMode::Wait => {}
         }
-        loop {
-            self.try_to_lead()?;
-            let leads = matches!(self.lead.state.lock().role, Role::Leads(_));
-            if leads || self.lead.mode != LeadMode::Wait {
-                return Ok(());
-            }
-            let look = self.follow()?;
-            std::thread::sleep(self.pause_after(&look));
+        self.try_to_lead()
+    }
+
+    /// Works until this process leads, however long the store fails meanwhile.
+    ///
+    /// # Errors
+    /// Those that no other attempt of this driver ends.
+    pub(super) fn wait_for_lead(&mut self) -> Result<()> {
+        while !matches!(self.lead.state.lock().role, Role::Leads(_)) {
+            let look = self.follow().and_then(|look| self.try_to_lead().map(|()| look));
+            let pause = match look {
+                Ok(look) => self.pause_after(&look),
+                Err(error) if may_pass(&error) => {
+                    tracing::warn!(%error, "waiting for the lead of a database in an object store");
+                    Duration::from_millis(BUCKET_RETRY_MS)
+                }
+                Err(error) => return Err(error),
+            };
+            std::thread::sleep(pause);
         }
+        Ok(())
     }
 
     pub(super) fn run(mut self) {
@@ -174,11 +191,9 @@ impl Driver {
             tracing::warn!(%error, "a database in an object store");
             let mut state = lead.state.lock();
             state.looks.1 = state.looks.0;
-            match error.kind() {
-                Kind::Unavailable | Kind::OutcomeUnknown | Kind::Denied => {
-                    state.look_error = Some(error);
-                }
-                _ => state.failed = Some(error),
+            match may_pass(&error) {
+                true => state.look_error = Some(error),
+                false => state.failed = Some(error),
             }
             lead.note_tenure(&state);
             drop(state);

@@ -101,7 +101,7 @@ impl BucketEngine {
         let mut attempts = BUCKET_OPENING_ATTEMPTS;
         loop {
             attempts -= 1;
-            match Self::open_once(options) {
+            match Self::open_once(options, &mut attempts) {
                 // A request was lost, or the log was deleted while a snapshot was read.
                 Err(error)
                     if attempts > 0 && matches!(error.kind(), Kind::Unavailable | Kind::Closed) =>
@@ -114,10 +114,15 @@ impl BucketEngine {
         }
     }
 
-    fn open_once(options: &BucketOptions) -> Result<Self> {
+    fn open_once(options: &BucketOptions, attempts: &mut u32) -> Result<Self> {
         let creates = options.lead != LeadMode::Never;
         let Location { target, timing } = location::open(&options.url, creates)?;
-        let (local, lead, driver) = Self::begin(options, Objects { target }, timing)?;
+        let (local, lead, mut driver) = Self::begin(options, Objects { target }, timing)?;
+        if options.lead == LeadMode::Wait {
+            // What fails from now on is no part of the opening.
+            *attempts = BUCKET_OPENING_ATTEMPTS;
+            driver.wait_for_lead()?;
+        }
         let thread = std::thread::Builder::new()
             .name("openkv-bucket".into())
             .spawn(move || driver.run())

@@ -253,6 +253,25 @@ fn a_renewal_counts_from_its_first_attempt() {
     }
 }
 
+/// A store that failed for a while, or refused one request, ended the wait.
+#[test]
+fn a_process_waits_for_the_lead_while_the_store_fails() {
+    let store = Arc::new(Store::default());
+    let mut other = leader(&store);
+    let mut process = opened(&store, LeadMode::Wait, false).unwrap();
+    assert!(process.reads());
+    other.driver.release().unwrap();
+    process.driver.lease_look_ms = 0;
+    store.fail("GET log/", Fault::Denied);
+    for _ in 0..crate::objects::READS {
+        store.fail("GET lease.json", Fault::Refused);
+    }
+    store.fail("PUT log/", Fault::Lost);
+    process.driver.wait_for_lead().unwrap();
+    assert_eq!(store.faults(), 0);
+    process.add().unwrap();
+}
+
 /// It slept for an hour, and its reads waited in vain.
 #[test]
 fn a_process_that_has_lost_its_lead_at_rest_reads_at_once() {
