@@ -365,7 +365,16 @@ impl Driver {
         let at_ms = self.lead.at_ms(last_ms.unwrap_or(i64::MIN));
         let mark = encode(&self.local.database, after, at_ms);
         let deadline = Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS_DEFAULT);
-        let report = self.local.writer.lock().repeat_published(&segments, &mark, deadline)?;
+        let repeated = self.local.writer.lock().repeat_published(&segments, &mark, deadline);
+        self.lead.state.lock().copy_fails = repeated.is_err();
+        let report = repeated.map_err(|error| match error.kind() {
+            // A read has no outcome: the batches are in the log, and are repeated again.
+            Kind::Unavailable | Kind::OutcomeUnknown => Error::unavailable(format!(
+                "cache: the local copy cannot be written: {}",
+                error.message()
+            )),
+            _ => error,
+        })?;
         self.lead.tell(&ExternalCommits::Known { versions: report.versions, keys: report.touched });
         Ok(())
     }

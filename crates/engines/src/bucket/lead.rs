@@ -66,6 +66,8 @@ pub(super) struct State {
     pub(super) looks: (u64, u64),
     /// The error of the last look.
     pub(super) look_error: Option<Error>,
+    /// The local copy could not be written when it was tried last.
+    pub(super) copy_fails: bool,
     /// Calls that need the lead, and how many of them were before a look that has found another leader.
     pub(super) lead_asks: (u64, u64),
     /// The leader has renewed its lease while this process watched.
@@ -137,6 +139,7 @@ impl Lead {
             wanted: false,
             looks: (0, 0),
             look_error: None,
+            copy_fails: false,
             lead_asks: (0, 0),
             is_led: false,
             failed: None,
@@ -279,7 +282,8 @@ impl Lead {
                 Role::Reads(_) => match look {
                     Some(number) if state.looks.1 >= number => {
                         let Some(error) = state.look_error.clone() else { return Ok(()) };
-                        if error.kind() != Kind::Unavailable || Instant::now() >= deadline {
+                        let waits = error.kind() == Kind::Unavailable && !state.copy_fails;
+                        if !waits || Instant::now() >= deadline {
                             return Err(error);
                         }
                         look = None;
@@ -430,10 +434,13 @@ impl Lead {
                  lead: \"auto\"",
             );
         }
-        let by = match &state.role {
-            Role::Reads(Some(name)) => format!("{name} leads the database"),
-            Role::Reads(None) => "this process does not lead the database yet".to_owned(),
-            Role::Leads(_) | Role::Rests(_) => "the object store does not answer".to_owned(),
+        let by = match (&state.role, &state.look_error) {
+            (Role::Reads(Some(name)), _) => format!("{name} leads the database"),
+            (Role::Reads(None), Some(error)) => {
+                format!("this process does not lead the database yet ({})", error.message())
+            }
+            (Role::Reads(None), None) => "this process does not lead the database yet".to_owned(),
+            (Role::Leads(_) | Role::Rests(_), _) => "the object store does not answer".to_owned(),
         };
         Error::unavailable(format!(
             "{by}, and only the leader writes: write there, or try again. This process takes the lead by itself once \

@@ -222,6 +222,35 @@ fn a_failed_look_is_told_to_all_that_wait_for_it() {
     });
 }
 
+/// A read of a process with a full disk was told that its outcome is unknown, and a write that the process does not lead yet.
+#[test]
+fn a_local_copy_that_cannot_be_written_is_named() {
+    let store = Arc::new(Store::default());
+    let mut writer = leader(&store);
+    let mut process = opened(&store, LeadMode::Auto, false).unwrap();
+    writer.apply(vec![write(vec![], vec![set("a", &[7; 60_000]), sum("n", 1)])]).unwrap();
+    writer.driver.release().unwrap();
+    // As large as it is now.
+    process.change_file("PRAGMA max_page_count = 1");
+    let lead = process.lead.clone();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| lead.fresh(true));
+        while lead.state.lock().looks.0 == 0 {
+            std::thread::yield_now();
+        }
+        process.driver.round();
+        let error = reader.join().unwrap().unwrap_err();
+        assert_eq!(error.kind(), Kind::Unavailable, "{error}");
+        assert!(error.message().starts_with("cache: "), "{error}");
+    });
+    lead.state.lock().role = Role::Reads(None);
+    let error = lead.lead_by(Instant::now(), true).unwrap_err();
+    assert!(error.message().contains("cache: "), "{error}");
+    process.change_file("PRAGMA max_page_count = 1000000");
+    process.lead_again();
+    assert_eq!(process.count(), 1);
+}
+
 /// The renewal that happened, and whose answer was lost, counted as one of the attempt that found out.
 #[test]
 fn a_renewal_counts_from_its_first_attempt() {
