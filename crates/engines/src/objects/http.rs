@@ -19,13 +19,14 @@ use object_store::client::{
 };
 use object_store::{ClientConfigKey, ClientOptions};
 
+use openkv_core::model::OBJECT_SENT_BYTES_PER_S_MIN;
 use openkv_wire::trust;
 
 /// Shorter than servers keep idle connections.
 const IDLE: Duration = Duration::from_secs(3);
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Longest wait for the head of an answer, or for the next part of its body.
+/// Longest wait for the head of an answer to what was sent, or for the next part of its body.
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// Counts the attempts of one request, which `object_store` repeats by itself: after an error of the server or of the
@@ -46,7 +47,7 @@ impl Attempts {
 /// Makes the client of a store.
 #[derive(Debug)]
 pub(super) struct Connector {
-    /// Longest wait for the head of an answer, or for the next part of its body.
+    /// As [`ANSWER`].
     answer: Duration,
 }
 
@@ -115,8 +116,11 @@ impl HttpService for Service {
                        send the archive without encryption";
             return Err(HttpError::new(HttpErrorKind::Unknown, Refusal(why)));
         }
-        let answer = tokio::time::timeout(self.answer, self.client.request(request)).await;
-        let response = answer.map_err(|_| late())?.map_err(|error| {
+        let bytes = request.body().content_length() as u64;
+        let sending = Duration::from_millis(bytes * 1000 / OBJECT_SENT_BYTES_PER_S_MIN);
+        let answered = self.client.request(request);
+        let answered = tokio::time::timeout(self.answer + sending, answered).await;
+        let response = answered.map_err(|_| late())?.map_err(|error| {
             let kind =
                 if error.is_connect() { HttpErrorKind::Connect } else { HttpErrorKind::Request };
             HttpError::new(kind, error)
@@ -137,36 +141,55 @@ impl HttpService for Service {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
-    use std::net::TcpListener;
-
-    use object_store::client::HttpRequestBody;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
 
     use super::*;
+
+    /// The body of the answer of a server to a request with these bytes.
+    fn exchange(
+        answer: Duration,
+        sent: Vec<u8>,
+        serve: impl FnOnce(TcpStream) + Send + 'static,
+    ) -> Result<usize, HttpError> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let uri = format!("http://{}/", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let got = runtime.block_on(async {
+            let connector = Connector { answer };
+            let client = connector.connect(&ClientOptions::new().with_allow_http(true)).unwrap();
+            let mut request = HttpRequest::new(sent.into());
+            *request.uri_mut() = uri.parse().unwrap();
+            Ok(client.execute(request).await?.into_body().bytes().await?.len())
+        });
+        // Closes the connection.
+        drop(runtime);
+        server.join().unwrap();
+        got
+    }
 
     /// A body that stopped in the middle was awaited without end, by reads, by the upkeep of a leader, and by closing.
     #[test]
     fn an_answer_that_stops_in_its_body_is_late() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let uri = format!("http://{}/", listener.local_addr().unwrap());
-        let (ended, end) = std::sync::mpsc::channel::<()>();
-        let server = std::thread::spawn(move || {
-            let (mut socket, _) = listener.accept().unwrap();
+        let got = exchange(Duration::from_millis(200), Vec::new(), |mut socket| {
             assert!(socket.read(&mut [0; 1024]).unwrap() > 0);
             socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab").unwrap();
-            // The connection stays open.
-            assert!(end.recv().is_err());
-        });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let got = runtime.block_on(async {
-            let connector = Connector { answer: Duration::from_millis(200) };
-            let client = connector.connect(&ClientOptions::new().with_allow_http(true)).unwrap();
-            let mut request = HttpRequest::new(HttpRequestBody::empty());
-            *request.uri_mut() = uri.parse().unwrap();
-            client.execute(request).await.unwrap().into_body().bytes().await
+            // The connection stays open for as long as the client keeps it.
+            drop(socket.read(&mut [0; 1024]));
         });
         assert_eq!(got.unwrap_err().kind(), HttpErrorKind::Timeout);
-        drop(ended);
-        server.join().unwrap();
+    }
+
+    /// The wait for the answer began before a large object was sent, so that a slow line could never store one.
+    #[test]
+    fn an_answer_may_come_once_its_request_is_sent() {
+        let mut sent = vec![7; 1024 * 1024];
+        sent.push(0);
+        let got = exchange(Duration::ZERO, sent, |mut socket| {
+            BufReader::new(&socket).read_until(0, &mut Vec::new()).unwrap();
+            socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        });
+        assert_eq!(got.unwrap(), 0);
     }
 }

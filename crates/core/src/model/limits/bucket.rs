@@ -68,6 +68,9 @@ pub const BUCKET_MERGED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Objects on one page of a listing, as S3 has them; each page is a request.
 pub const OBJECT_LIST_PAGE_ENTRIES: u64 = 1_000;
 
+/// Slowest line on which an object is sent to a store, in bytes a second: the wait for an answer is so much longer.
+pub const OBJECT_SENT_BYTES_PER_S_MIN: u64 = 64 * 1024;
+
 /// Findings of a verified database in an object store, at most.
 pub const BUCKET_FINDINGS_MAX: usize = 1_000;
 
