@@ -221,6 +221,9 @@ mod tests {
             ("s3://bucket/x?AWS_SECRET=secret", "unknown parameter"),
             ("s3://bucket/x#secret", "no fragment"),
             ("s3:///x", "names no bucket"),
+            // The path of a store that openkv knows was refused as an unknown store.
+            ("s3://bucket/a//b", "s3://bucket/a//b: the path has an empty part"),
+            ("gs://bucket/%FF", "no text in UTF-8"),
             ("gs://bucket/x?region=secret", "for s3:// only"),
             ("s3://bucket/x?endpoint=http://10.0.0.1:9000/secret", "for this machine only"),
             ("s3://bucket/x?endpoint=https://me:secret@host", "no credentials"),

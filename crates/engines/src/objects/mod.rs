@@ -130,9 +130,18 @@ impl Target {
     /// messages.
     ///
     /// # Errors
-    /// For settings that the store refuses.
+    /// `Invalid` for a path that no object can have; for settings that the store refuses.
     pub fn remote(url: &Url, name: &str, settings: Settings<'_>) -> Result<Option<Self>> {
-        let Ok((scheme, path)) = ObjectStoreScheme::parse(url) else { return Ok(None) };
+        let Ok((scheme, path)) = ObjectStoreScheme::parse(url) else {
+            let mut bare = url.clone();
+            bare.set_path("");
+            return match ObjectStoreScheme::parse(&bare) {
+                Ok(_) => Err(Error::invalid(format!(
+                    "{name}: the path has an empty part, as in a//b, or is no text in UTF-8"
+                ))),
+                Err(_) => Ok(None),
+            };
+        };
         let retry = RetryConfig {
             max_retries: ARCHIVE_RETRIES_MAX,
             retry_timeout: Duration::from_millis(ARCHIVE_REQUEST_MS_MAX),

@@ -16,6 +16,8 @@ fn other_targets_are_refused() {
     for (text, part) in [
         ("s3://bucket/path?key=1", "no password and no query"),
         ("s3://user:secret@bucket/path", "no password"),
+        ("s3://bucket/a//b", "the path has an empty part"),
+        ("postgres://host/a//b", "is no place for an archive"),
         ("postgres://host/db", "is no place for an archive"),
         ("http://host/path", "is no place for an archive"),
         ("/dev/null", "is a file"),
