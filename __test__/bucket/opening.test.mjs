@@ -128,6 +128,21 @@ test("openings at the same time share a database, and another choice of the lead
   });
 });
 
+/** The second handle had the times of the first, without a word. */
+test("handles of a process have the same times", async () => {
+  const { url } = fresh();
+  const kv = await open(`${url}?lease=2s`);
+  for (const times of ["", "?lease=3s", "?lease=2s&linger=1s"])
+    await assert.rejects(openKv(url + times), {
+      code: "UNAVAILABLE",
+      message: /another lease or linger in its URL/,
+    });
+  const same = await open(`${url}/?lease=2000ms`);
+  await same.close();
+  await kv.close();
+  await (await open(`${url}?lease=3s`)).set(["n"], 1);
+});
+
 test("a cache of another database or another past is replaced", async () => {
   const [one, other] = [fresh(), fresh()];
   const cache = join(folder, "mixed");

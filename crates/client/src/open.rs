@@ -24,7 +24,7 @@ use openkv_core::model::{
     Kind, PageMemory, Result,
 };
 use openkv_engines::BUCKET_SCHEMES;
-use openkv_engines::bucket::LeadMode;
+use openkv_engines::bucket::{LeadMode, Timing};
 use openkv_engines::memory::MemoryEngine;
 use openkv_engines::postgres::{PostgresEngine, Server};
 use openkv_engines::sqlite::{SqliteEngine, agree};
@@ -218,6 +218,8 @@ enum StoreIdentity {
     Bucket {
         /// The URL, with the parameters that choose the store.
         url: String,
+        /// Those that do not.
+        timing: Timing,
         cache: Option<PathBuf>,
         lead: LeadMode,
         eventual: bool,

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::database::{Database, Led};
 use crate::remote::{Cancel, Client, Opening, Servers};
-use openkv_core::model::{Encoding, Result};
-use openkv_engines::bucket::{BucketEngine, BucketOptions, LeadMode, access_url, identity};
+use openkv_core::model::{Encoding, Error, Result};
+use openkv_engines::bucket::{BucketEngine, BucketOptions, LeadMode, access_url, identity, timing};
 use openkv_store::Store;
 
 /// The databases in object stores that are being opened: a second opening waits for the first, and joins it.
@@ -53,19 +53,35 @@ fn joined_or_opened(url: &str, (cache, lead, eventual, advertise): How<'_>) -> R
     };
     let place = identity(url)?;
     let advertise = advertise.map(str::to_owned);
-    let of = StoreIdentity::Bucket {
-        url: place,
+    let of = |timing| StoreIdentity::Bucket {
+        url: place.clone(),
+        timing,
         cache: cache.clone(),
         lead,
         eventual,
         advertise: advertise.clone(),
     };
+    let chosen = timing(url)?;
+    let is_it = |known: &StoreIdentity| match known {
+        StoreIdentity::Bucket { timing, .. } => *known == of(*timing),
+        _ => false,
+    };
     // Two copies at once would exclude each other from the cache, or from the lead.
-    let _turn = Turn::of(&of);
-    wait_closed_where(|known| *known == of);
-    if let Some((store, _)) = opened(&STORES.lock(), &of) {
+    let _turn = Turn::of(&of(timing(&place)?));
+    wait_closed_where(is_it);
+    let stores = STORES.lock();
+    if let Some((store, _)) = opened(&stores, &of(chosen)) {
         return Ok(store);
     }
+    let mut open = stores.opened.iter().filter(|(_, (store, _))| store.strong_count() > 0);
+    if open.any(|(known, _)| is_it(known)) {
+        return Err(Error::unavailable(
+            "another handle of this process has the database with another lease or linger in its URL, which all \
+             handles share: use the same URL, or close the other handle",
+        ));
+    }
+    drop(stores);
+    let of = of(chosen);
     let options = BucketOptions { url: url.to_owned(), cache, lead, eventual, advertise };
     let engine = BucketEngine::open(&options)?;
     let agreed = (Encoding::Cbor, PageMemory::default());

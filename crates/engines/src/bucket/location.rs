@@ -22,8 +22,8 @@ pub(super) struct Location {
 }
 
 /// The times that a URL names.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Timing {
     pub(super) lease_ms: u64,
     /// From the beginning of one group of commits to that of the next one, at least. `None`: as long as an upload takes.
     pub(super) linger: Option<Duration>,
@@ -43,6 +43,22 @@ pub fn identity(text: &str) -> Result<String> {
         Some(endpoint) => format!("{place}?endpoint={endpoint}"),
         None => place.to_owned(),
     })
+}
+
+/// The times that a URL names.
+///
+/// # Errors
+/// `Invalid` for a wrong URL, and for a time that is none or out of its bounds.
+pub fn timing(text: &str) -> Result<Timing> {
+    let mut timing = Timing { lease_ms: BUCKET_LEASE_MS_DEFAULT, linger: None };
+    for (name, value) in parse(text)?.query_pairs() {
+        match &*name {
+            "lease" => timing.lease_ms = lease_of(&value)?,
+            "linger" => timing.linger = Some(linger_of(&value)?),
+            _ => {}
+        }
+    }
+    Ok(timing)
 }
 
 /// The URL of a database of servers, below the path that their URL names. Its lease is
@@ -108,14 +124,13 @@ fn parse(text: &str) -> Result<Url> {
 pub(super) fn open(text: &str, creates: bool) -> Result<Location> {
     let mut url = parse(text)?;
     let (mut region, mut endpoint) = (None, None);
-    let mut timing = Timing { lease_ms: BUCKET_LEASE_MS_DEFAULT, linger: None };
+    let timing = timing(text)?;
     let is_s3 = url.scheme() == "s3";
     for (name, value) in url.query_pairs() {
         match &*name {
             "region" if is_s3 => region = Some(value.into_owned()),
             "endpoint" if is_s3 => endpoint = Some(checked_endpoint(&value)?),
-            "lease" => timing.lease_ms = lease_of(&value)?,
-            "linger" => timing.linger = Some(linger_of(&value)?),
+            "lease" | "linger" => {}
             "region" | "endpoint" => {
                 return Err(Error::invalid(format!("the parameter {name} is for s3:// only")));
             }
