@@ -188,6 +188,7 @@ impl Lead {
     }
 
     pub(super) fn close(&self) {
+        self.objects.target.end();
         self.state.lock().closing = true;
         self.changed.notify_all();
     }

@@ -36,7 +36,7 @@ mod writer;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cache::Cache;
 pub use cluster::BucketCluster;
@@ -56,8 +56,8 @@ pub use writer::BucketWriter;
 use crate::sqlite::{SqliteEngine, SqliteWriter};
 use crate::{Engine, ExternalWatch, GoesOn, Leadership, Lengths, Maintenance, TellExternal};
 use openkv_core::model::{
-    BUCKET_OPENING_ATTEMPTS, BUCKET_RETRY_MS, Backup, Capabilities, Error, Kind, Moment,
-    RequestCounts, Result,
+    BUCKET_OPENING_ATTEMPTS, BUCKET_OPENING_MS_MAX, BUCKET_RETRY_MS, Backup, Capabilities, Error,
+    Kind, Moment, RequestCounts, Result,
 };
 
 /// How to open a database in an object store.
@@ -98,29 +98,17 @@ impl BucketEngine {
     /// newer format and for a store without conditional writes; `Unavailable` if the store or the folder of the copy
     /// cannot be used, or there is no database and this process may not lead.
     pub fn open(options: &BucketOptions) -> Result<Self> {
-        let mut attempts = BUCKET_OPENING_ATTEMPTS;
-        loop {
-            attempts -= 1;
-            match Self::open_once(options, &mut attempts) {
-                // A request was lost, or the log was deleted while a snapshot was read.
-                Err(error)
-                    if attempts > 0 && matches!(error.kind(), Kind::Unavailable | Kind::Closed) =>
-                {
-                    tracing::debug!(%error, "opening a database in an object store");
-                    std::thread::sleep(Duration::from_millis(BUCKET_RETRY_MS));
-                }
-                opened => return opened,
-            }
-        }
+        let longest = Duration::from_millis(BUCKET_OPENING_MS_MAX);
+        attempt(longest, |attempts| Self::open_once(options, attempts))
     }
 
-    fn open_once(options: &BucketOptions, attempts: &mut u32) -> Result<Self> {
+    fn open_once(options: &BucketOptions, attempts: &mut Attempts) -> Result<Self> {
         let creates = options.lead != LeadMode::Never;
         let Location { target, timing } = location::open(&options.url, creates)?;
         let (local, lead, mut driver) = Self::begin(options, Objects { target }, timing)?;
         if options.lead == LeadMode::Wait {
             // What fails from now on is no part of the opening.
-            *attempts = BUCKET_OPENING_ATTEMPTS;
+            *attempts = Attempts::default();
             driver.wait_for_lead()?;
         }
         let thread = std::thread::Builder::new()
@@ -151,6 +139,38 @@ impl BucketEngine {
         let mut driver = Driver::new(lead.clone(), local.clone(), identity, place);
         driver.begin()?;
         Ok((local, lead, driver))
+    }
+}
+
+/// The attempts to open a database that are left, and the beginning of the first one.
+struct Attempts {
+    left: u32,
+    began: Instant,
+}
+
+impl Default for Attempts {
+    fn default() -> Self {
+        Self { left: BUCKET_OPENING_ATTEMPTS, began: Instant::now() }
+    }
+}
+
+/// Repeats an opening whose request was lost, or that has read a snapshot while the log behind it was deleted; for as long
+/// as there are attempts, and no attempt begins after `longest`.
+fn attempt<T>(longest: Duration, mut open: impl FnMut(&mut Attempts) -> Result<T>) -> Result<T> {
+    let mut attempts = Attempts::default();
+    loop {
+        attempts.left -= 1;
+        match open(&mut attempts) {
+            Err(error)
+                if attempts.left > 0
+                    && attempts.began.elapsed() < longest
+                    && matches!(error.kind(), Kind::Unavailable | Kind::Closed) =>
+            {
+                tracing::debug!(%error, "opening a database in an object store");
+                std::thread::sleep(Duration::from_millis(BUCKET_RETRY_MS));
+            }
+            opened => return opened,
+        }
     }
 }
 

@@ -169,6 +169,8 @@ impl Objects {
             Ok(Some(version)) => Ok(Some(FoundLease { lease: lease.clone(), version })),
             // Also a request that was repeated after its answer was lost.
             Ok(None) => Ok(self.lease()?.filter(|found| found.lease == *lease)),
+            // A process that closes need not know.
+            Err(error) if self.target.is_ending() => Err(error),
             Err(error) if error.kind() == Kind::Unavailable => match self.lease()? {
                 Some(found) if found.lease == *lease => Ok(Some(found)),
                 _ => Err(error),

@@ -12,8 +12,9 @@ mod tests;
 
 use std::fs::File;
 use std::path::{Path as FilePath, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::{join_all, ready};
@@ -47,6 +48,9 @@ static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
         .build()
 });
 
+/// Longest time of a request with its repetitions: the store has repeated it by itself for so long.
+const REQUEST: Duration = Duration::from_millis(ARCHIVE_REQUEST_MS_MAX);
+
 /// Attempts to read an object whose content arrives damaged.
 pub const READS: usize = 3;
 
@@ -62,6 +66,7 @@ pub struct Target {
     /// The folder, if it is one.
     folder: Option<PathBuf>,
     counters: Arc<Counters>,
+    ending: Arc<AtomicBool>,
 }
 
 /// What a URL says about its object store.
@@ -228,7 +233,17 @@ impl Target {
     pub fn over(objects: Arc<dyn ObjectStore>, name: &str) -> Self {
         let counters = Arc::<Counters>::default();
         let objects = Arc::new(Counted::new(objects, counters.clone()));
-        Self { objects, name: name.into(), folder: None, counters }
+        Self { objects, name: name.into(), folder: None, counters, ending: Arc::default() }
+    }
+
+    /// Its owner closes: from now on no read is repeated.
+    pub fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its owner closes.
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
     }
 
     /// The requests so far.
@@ -298,6 +313,24 @@ impl Target {
         self.any_but(LOCK).map(|found| found.is_none())
     }
 
+    /// Reads up to [`READS`] times, but not after `longest`: the store repeats requests, but not an answer whose body
+    /// breaks.
+    async fn again<T, F: Future<Output = object_store::Result<T>>>(
+        &self,
+        longest: Duration,
+        read: impl Fn() -> F,
+    ) -> object_store::Result<T> {
+        let began = Instant::now();
+        for _ in 1..READS {
+            match read().await {
+                Err(object_store::Error::Generic { .. })
+                    if began.elapsed() < longest && !self.is_ending() => {}
+                done => return done,
+            }
+        }
+        read().await
+    }
+
     /// The name of any object but this one, without listing the others.
     pub fn any_but(&self, except: &str) -> Result<Option<String>> {
         let mut listing = self.objects.list(None);
@@ -312,7 +345,7 @@ impl Target {
     /// An object and its version; `None` without one.
     pub fn versioned(&self, name: &str) -> Result<Option<(Bytes, Version)>> {
         let path = Path::from(name);
-        let got = self.wait_raw(again(|| async {
+        let got = self.wait_raw(self.again(REQUEST, || async {
             let got = self.objects.get(&path).await?;
             let (e_tag, version) = (got.meta.e_tag.clone(), got.meta.version.clone());
             Ok((whole(got).await?, UpdateVersion { e_tag, version }))
@@ -332,7 +365,7 @@ impl Target {
             let path = Path::from(name);
             let options =
                 || GetOptions { if_none_match: Some(tag.clone()), ..GetOptions::default() };
-            let got = self.wait_raw(again(|| async {
+            let got = self.wait_raw(self.again(REQUEST, || async {
                 let got = self.objects.get_opts(&path, options()).await?;
                 let (e_tag, version) = (got.meta.e_tag.clone(), got.meta.version.clone());
                 Ok((whole(got).await?, UpdateVersion { e_tag, version }))
@@ -402,7 +435,9 @@ impl Target {
     pub fn find_all(&self, names: &[String]) -> Result<Vec<Option<Bytes>>> {
         let find = |name: &String| {
             let path = Path::from(name.as_str());
-            async move { again(|| async { whole(self.objects.get(&path).await?).await }).await }
+            async move {
+                self.again(REQUEST, || async { whole(self.objects.get(&path).await?).await }).await
+            }
         };
         let found = self.wait_raw(join_all(names.iter().map(find)))?;
         let each = found.into_iter().zip(names).map(|(found, name)| match found {
@@ -588,19 +623,6 @@ fn redacted(text: &str) -> String {
     }
     shown.push_str(rest);
     shown
-}
-
-/// Reads up to [`READS`] times: the store repeats requests, but not an answer whose body breaks.
-async fn again<T, F: Future<Output = object_store::Result<T>>>(
-    read: impl Fn() -> F,
-) -> object_store::Result<T> {
-    for _ in 1..READS {
-        match read().await {
-            Err(object_store::Error::Generic { .. }) => {}
-            done => return done,
-        }
-    }
-    read().await
 }
 
 /// The bytes of an answer, which must be as many as it has announced: a connection that breaks early is no

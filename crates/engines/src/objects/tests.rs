@@ -1,5 +1,7 @@
 //! What messages show, and which targets are refused.
 
+use std::sync::atomic::AtomicUsize;
+
 use super::*;
 
 #[test]
@@ -9,6 +11,24 @@ fn messages_have_no_queries() {
     let shown = redacted(text);
     assert!(!shown.contains("SECRET"), "{shown}");
     assert!(shown.contains("why? (at"), "{shown}");
+}
+
+/// A store that did not answer was asked for three times as long as one request may take, also by a process that closes.
+#[test]
+fn a_read_is_not_repeated_after_its_time_or_when_its_owner_closes() {
+    let target = Target::over(Arc::new(object_store::memory::InMemory::new()), "test");
+    let reads = |longest| {
+        let count = AtomicUsize::new(0);
+        let read = target.again(longest, || async {
+            count.fetch_add(1, Ordering::Relaxed);
+            Err::<(), _>(object_store::Error::Generic { store: "test", source: "late".into() })
+        });
+        assert!(target.wait_raw(read).unwrap().is_err());
+        count.load(Ordering::Relaxed)
+    };
+    assert_eq!((reads(Duration::MAX), reads(Duration::ZERO)), (READS, 1));
+    target.end();
+    assert_eq!(reads(Duration::MAX), 1);
 }
 
 #[test]

@@ -53,6 +53,9 @@ pub const BUCKET_RETRY_MS: u64 = 200;
 /// Attempts to open a database whose object store does not answer.
 pub const BUCKET_OPENING_ATTEMPTS: u32 = 4;
 
+/// How long after its beginning the opening of a database begins another attempt, in ms.
+pub const BUCKET_OPENING_MS_MAX: u64 = 60_000;
+
 /// Objects of the log that a reader asks for at once, at most.
 pub const BUCKET_READS_AT_ONCE: usize = 32;
 

@@ -16,12 +16,14 @@ use super::*;
 use crate::bucket::location::Timing;
 use crate::bucket::objects::Objects;
 use crate::bucket::publisher::LogPublisher;
-use crate::bucket::{BucketEngine, BucketOptions, BucketReader, BucketWriter};
+use crate::bucket::{BucketEngine, BucketOptions, BucketReader, BucketWriter, attempt};
 use crate::objects::Target;
 use crate::sqlite::publisher::Publisher as _;
 use crate::suite::{doc, key, of, set, sum, write};
 use crate::{Engine as _, Reader, Work, Writer as _};
-use openkv_core::model::{AtomicWrite, BUCKET_SNAPSHOT_BYTES_MIN, Decision, Segment};
+use openkv_core::model::{
+    AtomicWrite, BUCKET_OPENING_ATTEMPTS, BUCKET_SNAPSHOT_BYTES_MIN, Decision, Segment,
+};
 
 /// Longer than any test.
 const LEASE_MS: u64 = 300_000;
@@ -460,6 +462,37 @@ fn objects_are_deleted_at_once_and_closing_ends_that() {
     assert_eq!(numbers(), [10]);
     // The log, the copies, and the snapshots.
     assert!(store.requests("DELETE").len() <= before + 3);
+}
+
+/// After a request that no answer came to, the next one waited for as long.
+#[test]
+fn a_process_that_closes_does_not_ask_what_has_become_of_its_release() {
+    for closes in [false, true] {
+        let store = Arc::new(Store::default());
+        let mut process = leader(&store);
+        if closes {
+            process.lead.close();
+        }
+        store.fail("PUT lease.json", Fault::Lost);
+        let before = store.requests("GET lease.json").len();
+        assert_eq!(process.driver.release().is_err(), closes);
+        assert_eq!(store.requests("GET lease.json").len() == before, closes);
+    }
+}
+
+#[test]
+fn an_opening_begins_no_attempt_after_its_time() {
+    let openings = |longest| {
+        let mut count = 0;
+        let refused = attempt::<()>(longest, |_| {
+            count += 1;
+            Err(Error::unavailable("late"))
+        });
+        refused.unwrap_err();
+        count
+    };
+    assert_eq!(openings(Duration::MAX), BUCKET_OPENING_ATTEMPTS);
+    assert_eq!(openings(Duration::ZERO), 1);
 }
 
 #[test]
