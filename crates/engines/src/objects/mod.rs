@@ -1,11 +1,12 @@
-//! A folder or an object store: the place of an archive, or of a database. The only file that names
-//! `object_store`, with its connections in `http`.
+//! A folder or an object store: the place of an archive, or of a database. Only the files of this
+//! folder name `object_store`.
 //!
 //! Duty: put, get, list and remove objects, and explain errors.
 //! Invariant: no message has credentials, or the query of a URL, which may have some.
 //! Never: replace an object, except where a caller names the version that it replaces.
 
 mod counted;
+mod explain;
 mod http;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
 use counted::{Counted, Counters};
+use explain::explain;
 use http::{Attempts, Connector};
 use openkv_core::model::{
     ARCHIVE_PART_BYTES, ARCHIVE_REQUEST_MS_MAX, ARCHIVE_RETRIES_MAX, Error, Kind, RequestCounts,
@@ -579,50 +581,6 @@ impl Target {
         }
         Ok(())
     }
-}
-
-/// The error of a request, with what to do.
-fn explain(name: &str, error: &object_store::Error) -> Error {
-    use object_store::Error as Failed;
-    let name = redacted(name);
-    let text = redacted(&error.to_string());
-    let may_not = "check that the credentials, or the permissions of the folder, allow to read, write, list \
-                   and delete there";
-    let denied =
-        std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source())
-            .filter_map(|error| error.downcast_ref::<std::io::Error>())
-            .any(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
-    match error {
-        Failed::PermissionDenied { .. } | Failed::Unauthenticated { .. } => Error::denied(format!(
-            "{name}: the object store refuses the credentials: {may_not} ({text})"
-        )),
-        _ if denied => Error::denied(format!("{name}: {may_not} ({text})")),
-        Failed::NotFound { .. } => Error::unavailable(format!(
-            "{name}: there is no such object, bucket or folder ({text})"
-        )),
-        _ => Error::unavailable(format!("{name}: {text}")),
-    }
-}
-
-/// A text without the queries of its URLs, which can be signatures.
-fn redacted(text: &str) -> String {
-    let mut shown = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('?') {
-        shown.push_str(before);
-        let in_url =
-            before.rsplit(char::is_whitespace).next().is_some_and(|word| word.contains("://"));
-        if in_url {
-            let end = after.find(|c: char| c.is_whitespace() || "\"')>,".contains(c));
-            shown.push_str("?…");
-            rest = after.get(end.unwrap_or(after.len())..).unwrap_or_default();
-        } else {
-            shown.push('?');
-            rest = after;
-        }
-    }
-    shown.push_str(rest);
-    shown
 }
 
 /// The bytes of an answer, which must be as many as it has announced: a connection that breaks early is no

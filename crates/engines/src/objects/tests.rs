@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 
+use super::explain::redacted;
 use super::*;
 
 #[test]
