@@ -8,7 +8,7 @@ import { openKv, serve } from "../../index.mjs";
 import { admin } from "../kit/cluster.mjs";
 import { bucketUrl } from "../kit/folder.mjs";
 import { freePort } from "../kit/port.mjs";
-import { contents, folderOfTests, openkv } from "./running.mjs";
+import { contents, ended, folderOfTests, linesOf, openkv, start } from "./running.mjs";
 
 const inFolder = folderOfTests();
 
@@ -97,4 +97,60 @@ test("a file is copied into an object store and back", async () => {
     assert.equal(code, 0, err);
   }
   for (const copy of [back, backup]) assert.deepEqual(await contents(copy), await contents(file));
+});
+
+// They took the lead, wrote its beginning into the log each time, and kept the application from leading.
+test("commands that only read leave the objects as they are, and the lead to the application", async () => {
+  const folder = inFolder("read");
+  const url = bucketUrl(folder);
+  const db = ["--db", url];
+  const app = await openKv(url);
+  await app.set(["a"], "one");
+  await app.queue("mail").enqueue({ to: "ada" });
+  await app.close();
+  const objects = () => readdirSync(folder, { recursive: true }).sort();
+  const before = [objects(), readFileSync(join(folder, "lease.json"), "utf8")];
+  for (const [args, printed] of [
+    [["get", "a", ...db], /one/],
+    [["list", ...db], /one/],
+    [["list", "--explain", ...db], /./],
+    [["count", ...db], /^1$/m],
+    [["export", "-", ...db], /one/],
+    [["index", "list", ...db], /^$/],
+    [["stats", ...db], /./],
+    [["check", ...db], /^$/],
+    [["ttl", "a", ...db], /./],
+    [["queue", "list", ...db], /mail/],
+    [["queue", "peek", "mail", ...db], /ada/],
+    [["queue", "stats", "mail", ...db], /./],
+    [["queue", "schedules", "mail", ...db], /^$/],
+    [["queue", "limits", "mail", ...db], /./],
+    [["queue", "groups", "mail", ...db], /^$/],
+    [["dead", "list", "mail", ...db], /^$/],
+    [["backup", url, inFolder("read-backup.db")], /./],
+    [["copy", url, inFolder("read-copy.db")], /^$/],
+  ]) {
+    const { code, out, err } = await openkv(...args);
+    assert.equal(code, 0, `${args[0]} ${args[1]}: ${err}`);
+    assert.match(out, printed, args.join(" "));
+    const after = [objects(), readFileSync(join(folder, "lease.json"), "utf8")];
+    assert.deepEqual(after, before, args.join(" "));
+  }
+
+  const watch = start(["watch", "a", "--json", ...db]);
+  const seen = linesOf(watch, 2);
+  const feed = start(["watch", "--prefix", "[]", "--initial", "--json", ...db]);
+  await Promise.all([linesOf(watch, 1), linesOf(feed, 1)]);
+  const again = await openKv(url);
+  await again.set(["a"], "two");
+  // What the application has stored is there for a command that begins then.
+  assert.match((await openkv("get", "a", ...db)).out, /two/);
+  assert.match((await seen).at(-1), /two/);
+  await Promise.all([ended(watch, "SIGINT"), ended(feed, "SIGINT")]);
+  await again.close();
+
+  const { code, err } = await openkv("list", "--db", bucketUrl(inFolder("mistyped")));
+  assert.equal(code, 1);
+  assert.match(err, /no database/);
+  assert.ok(!readdirSync(inFolder(".")).includes("mistyped"));
 });

@@ -67,7 +67,7 @@ export async function withDatabaseReading(
   { at }: AtOptions,
   work: (kv: Kv, style: Style) => Promise<void>,
 ): Promise<void> {
-  await withDatabase(command, "existing", async (kv, style) => {
+  await withDatabase(command, "read", async (kv, style) => {
     if (at === undefined) return await work(kv, style);
     const then = await kv.at(at);
     try {

@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import type { Kv } from "../api/kv.js";
 import {
   MEMORY,
+  isBucket,
   isElsewhere,
   isServer,
   locate,
@@ -206,32 +207,36 @@ export function readsInput(command: Command): void {
     throw new WrongUsage("in a shell the standard input is its own: name a file");
 }
 
-/** Whether the database of a command must exist. */
-export type MustExist = "existing" | "any";
+/** What a command does to its database: it only reads it, writes one that must exist, or creates it if need be. */
+export type Use = "read" | "existing" | "any";
 
 /** Runs work on the database of the command line. */
 export async function withDatabase<T>(
   command: Command,
-  wanted: MustExist,
+  use: Use,
   work: (kv: Kv, style: Style) => Promise<T>,
   options: OpenKvOptions = {},
 ): Promise<T> {
   const { db } = command.optsWithGlobals<GlobalOptions>();
-  return await withDatabaseAt(db, command, wanted, work, options);
+  return await withDatabaseAt(db, command, use, work, options);
 }
 
 /** Runs work on a database that the command line names by an argument of its own. */
 export async function withDatabaseAt<T>(
   db: string | undefined,
   command: Command,
-  wanted: MustExist,
+  use: Use,
   work: (kv: Kv, style: Style) => Promise<T>,
   options: OpenKvOptions = {},
 ): Promise<T> {
-  const given = { ...options, ...remoteOptions(command.optsWithGlobals<GlobalOptions>()) };
+  const given = {
+    ...options,
+    ...(use === "read" && readingOptions(located(db))),
+    ...remoteOptions(command.optsWithGlobals<GlobalOptions>()),
+  };
   const shared = sharing.get(programOf(command));
   if (shared !== undefined && shared.db === db) return await work(shared.kv, styleOf(command));
-  if (wanted === "existing") await requireExisting(located(db));
+  if (use !== "any" && given.lead !== "never") await requireExisting(located(db));
   const { kv, refusal } = await openToRead(db, given);
   try {
     return await work(kv, styleOf(command));
@@ -240,6 +245,14 @@ export async function withDatabaseAt<T>(
   } finally {
     await kv.close();
   }
+}
+
+/**
+ * The options of a command that only reads: it does not keep the application of a database in an
+ * object store from leading it, and needs no right to write. Such an opening creates nothing.
+ */
+export function readingOptions(located: string): OpenKvOptions {
+  return isBucket(located) ? { lead: "never" } : {};
 }
 
 /**

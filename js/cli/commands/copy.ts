@@ -17,6 +17,7 @@ import {
   located,
   openToRead,
   openTyped,
+  readingOptions,
   remoteOptions,
   requireExisting,
   sameDatabase,
@@ -56,7 +57,10 @@ export function addCopyCommand(program: Command): void {
       const given = command.optsWithGlobals<GlobalOptions>();
       const { prefix = [], encoding } = options;
       const toToken = options.toToken ?? process.env.OPENKV_TO_TOKEN ?? given.token;
-      const opened = await openToRead(source, forServer(from, given));
+      const opened = await openToRead(source, {
+        ...readingOptions(from),
+        ...forServer(from, given),
+      });
       const reader = await momentOf(opened.kv, options.at);
       try {
         const isNew = !existsSync(to);

@@ -19,7 +19,7 @@ export function addDeadCommands(program: Command): void {
     .argument("<name>", "the queue")
     .option("-n, --limit <count>", "most messages (default: all)", count)
     .action(async (name: string, { limit }: { limit?: number }, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         for await (const message of all(kv.queue(name), limit)) await printDead(message, style);
       });
     });
@@ -30,7 +30,7 @@ export function addDeadCommands(program: Command): void {
     .argument("<name>", "the queue")
     .argument("<id>", "its id")
     .action(async (name: string, id: string, _: unknown, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const message = await kv.queue(name).dead.get(id);
         if (message === null) throw new NotDone(`no dead letter has the id ${id}`);
         await printDead(message, style);

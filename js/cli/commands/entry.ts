@@ -18,7 +18,7 @@ export function addEntryCommands(program: Command): void {
     .argument("<key...>", KEY_WORDS)
     .action(async (words: string[], _: unknown, command: Command) => {
       const of = keyOf(words);
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const end = await kv.ttl(of);
         if (end === null && (await kv.get(of)).versionstamp === null) throw noEntry();
         await printEnd(end?.expireAt ?? null, style);

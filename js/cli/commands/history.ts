@@ -24,7 +24,7 @@ export function addHistoryCommands(program: Command): void {
     .option("--before <versionstamp>", "only versions of commits before this one")
     .action(async (words: string[], options: KvHistoryOptions, command: Command) => {
       const of = keyOf(words);
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         let any = false;
         for await (const version of kv.history(of, options)) {
           await printVersion(version, style);
@@ -47,9 +47,7 @@ export function addHistoryCommands(program: Command): void {
     .option("--prefix <key>", "only keys that extend this one", key)
     .action(async (file: string | undefined, options: DiffOptions, command: Command) => {
       const { db } = command.optsWithGlobals<GlobalOptions>();
-      await withDatabaseAt(file ?? db, command, "existing", (kv, style) =>
-        diff(kv, options, style),
-      );
+      await withDatabaseAt(file ?? db, command, "read", (kv, style) => diff(kv, options, style));
     });
 }
 

@@ -21,7 +21,7 @@ export function addMaintenanceCommands(program: Command): void {
     .action(async (first: string, second: string | undefined, _: unknown, command: Command) => {
       const file = second ?? first;
       const db = second === undefined ? command.optsWithGlobals<GlobalOptions>().db : first;
-      await withDatabaseAt(db, command, "existing", async (kv, style) => {
+      await withDatabaseAt(db, command, "read", async (kv, style) => {
         const { signal, release } = untilInterrupted();
         let progress: Progress | undefined;
         try {
@@ -50,7 +50,7 @@ export function addMaintenanceCommands(program: Command): void {
       "check the integrity of every page, key and value; exit code 1 if there are findings",
     )
     .action(async (_: unknown, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const { ok, findings } = await kv.check();
         if (style.json) await print(JSON.stringify({ ok, findings }));
         else for (const finding of findings) await print(finding);
@@ -64,7 +64,7 @@ export function addMaintenanceCommands(program: Command): void {
     .description("print the size of the database")
     .option("--entries", "count the entries too; reads all of them")
     .action(async (options: { entries?: boolean }, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         await printFacts({ ...(await kv.stats(options)) }, style);
       });
     });

@@ -60,7 +60,7 @@ async function run(path: string | undefined, options: McpOptions, command: Comma
       });
     };
     if (listen !== undefined) endpointOf(listen, token || undefined);
-    await withDatabaseAt(path, command, "existing", work, opening(path, write));
+    await withDatabaseAt(path, command, write ? "existing" : "read", work, opening(path, write));
   } finally {
     release();
   }

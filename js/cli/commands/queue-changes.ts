@@ -66,7 +66,7 @@ export function addQueueChanges(queue: Command): void {
     .argument("<id>", "of the message")
     .option("--wait <duration>", `time to wait for its end: ${UNITS} (default: 0)`, duration)
     .action(async (name: string, id: string, { wait }: { wait?: number }, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const end = await kv.queue(name).result(id, wait === undefined ? {} : { wait });
         if (end === null) throw new NotDone("it has not ended, or its result is not kept");
         const { state, at } = end;

@@ -70,7 +70,7 @@ export function addQueueLimits(queue: Command): void {
     .description("print what may run of a queue and of each of its groups")
     .argument("<name>", "the queue")
     .action(async (name: string, _: unknown, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const { concurrency, rate, group } = await kv.queue(name).limits();
         const shown = (of: typeof rate) => of && `${of.limit}/${of.per}ms ${of.algorithm}`;
         const facts = {
@@ -89,7 +89,7 @@ export function addQueueLimits(queue: Command): void {
     .argument("<name>", "the queue")
     .option("-n, --limit <count>", "most groups (default: all)", count)
     .action(async (name: string, { limit }: { limit?: number }, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const page = async (of: object) => {
           const { groups, cursor } = await kv.queue(name).groups(of);
           return { messages: groups, cursor };
@@ -110,7 +110,7 @@ export function addQueueLimits(queue: Command): void {
     .argument("<name>", "the queue")
     .argument("<id>", "of the message")
     .action(async (name: string, id: string, _: unknown, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const progress = await kv.queue(name).progress(id);
         if (progress === undefined)
           throw new NotDone("it has reported no progress, or none is kept");
@@ -126,7 +126,7 @@ export function addQueueLimits(queue: Command): void {
     .option("-n, --limit <count>", "end after so many events (default: never)", count)
     .action(async (name: string, flags: EventFlags, command: Command) => {
       const { since, limit = Number.POSITIVE_INFINITY } = flags;
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const { signal, release } = untilInterrupted();
         const from = since === undefined ? {} : { since };
         const events = kv

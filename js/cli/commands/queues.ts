@@ -24,7 +24,7 @@ export function addQueueCommands(program: Command): void {
     .command("list")
     .description("print the named queues that have messages")
     .action(async (_: unknown, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const { queues } = await kv.metrics();
         for (const [name, { pending, delayed, processing, dead }] of Object.entries(queues)) {
           // The queue of kv.enqueue() has no name.
@@ -43,7 +43,7 @@ export function addQueueCommands(program: Command): void {
     .description("print the number of messages in each state")
     .argument("<name>", "the queue")
     .action(async (name: string, _: unknown, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         await printFacts({ ...(await kv.queue(name).stats()) }, style);
       });
     });
@@ -55,7 +55,7 @@ export function addQueueCommands(program: Command): void {
     .addOption(new Option("--state <state>", "only those in this state").choices(MESSAGE_STATES))
     .option("-n, --limit <count>", "most messages (default: all)", count)
     .action(async (name: string, flags: PeekFlags, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         for await (const { value, group, ...facts } of peeked(kv.queue(name), flags))
           await printValued({ ...facts, ...(group !== null && { group }) }, value, style);
       });
@@ -200,7 +200,7 @@ function addSchedules(queue: Command): void {
     .argument("<name>", "the queue")
     .option("-n, --limit <count>", "most schedules (default: all)", count)
     .action(async (name: string, { limit }: { limit?: number }, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const page = async (of: object) => {
           const { schedules, cursor } = await kv.queue(name).schedules(of);
           return { messages: schedules, cursor };

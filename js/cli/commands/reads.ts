@@ -136,7 +136,7 @@ export function addReadCommands(program: Command): void {
       if (initial && prefix === undefined) command.error("error: --initial needs --prefix");
       if (initial && since !== undefined)
         command.error("error: give --initial or --since, not both");
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         if (prefix === undefined) await watchKeys(kv, of!, style);
         else await watchChanges(kv, prefix, initial ? { initial } : since ? { since } : {}, style);
       });

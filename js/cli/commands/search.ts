@@ -22,7 +22,7 @@ export function addSearchCommands(program: Command): void {
     .option("--highlight", "print the matching text instead of the value")
     .action(async (prefix: KvKey, query: string, options: SearchFlags, command: Command) => {
       const { where, ...given } = options;
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         const found = await kv.search(prefix, query, {
           ...given,
           ...whereOf({ where } as Filtered),
@@ -97,7 +97,7 @@ function addIndexCommands(program: Command): void {
     .command("list")
     .description("print all indexes and their progress")
     .action(async (_: unknown, command: Command) => {
-      await withDatabase(command, "existing", async (kv, style) => {
+      await withDatabase(command, "read", async (kv, style) => {
         for (const info of await kv.listIndexes()) await printFacts({ ...info }, style);
       });
     });

@@ -64,7 +64,7 @@ export function addTopCommand(program: Command): void {
       const place = file ?? db;
       const at = located(place);
       const source = { database: withoutLogin(at), isServed: isServer(at) };
-      await withDatabaseAt(place, command, "existing", async (kv, style) => {
+      await withDatabaseAt(place, command, "read", async (kv, style) => {
         const { signal, release } = untilInterrupted();
         try {
           if (options.sizes) await showSizes(kv, options, style, signal);
