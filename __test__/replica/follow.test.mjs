@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { freshPaths } from "../kit/folder.mjs";
+import { admin } from "../kit/cluster.mjs";
+import { freshPaths, newFolder } from "../kit/folder.mjs";
 import { open, startServer } from "../kit/server.mjs";
 import { all } from "./entries.mjs";
 import { linkTo } from "./link.mjs";
@@ -359,3 +360,31 @@ test("options of a replica are checked", async () => {
     await assert.rejects(call(), { code: "CLOSED" });
   }
 });
+
+// They went on waiting for a replica that gets nothing any more, where those without a replica are refused.
+test("watches and feeds of a replica that has failed reject with its error", async () => {
+  const adminToken = "the-admin-token-of-all";
+  const server = await startServer({ path: newFolder("replica"), adminToken });
+  const { token } = await admin(server, "POST", "", { name: "shop" });
+  const second = await admin(server, "POST", "/shop/tokens", { rights: "read" });
+  const url = `${server.url}/shop`;
+  const kv = await open(url, { accessToken: token });
+  await kv.set(["f", 1], 0);
+  const near = await open(url, { accessToken: second.token, replica: ":memory:" });
+  await near.replica.ready();
+  const [watch, feed] = [
+    near.watch([["f", 1]]),
+    near.watch({ prefix: ["f"] }, { initial: true }),
+  ].map((stream) => stream[Symbol.asyncIterator]());
+  assert.equal((await watch.next()).value[0].value, 0);
+  assert.equal((await feed.next()).value.changes[0].value, 0);
+  const waiting = [untilItEnds(watch), untilItEnds(feed)];
+  await admin(server, "DELETE", `/shop/tokens/${second.id}`);
+  for (const end of waiting) await assert.rejects(end, { code: "DENIED" });
+  const { state, error } = await near.replica.status();
+  assert.deepEqual([state, error.code], ["failed", "DENIED"]);
+});
+
+async function untilItEnds(stream) {
+  for (;;) if ((await stream.next()).done) return;
+}

@@ -36,6 +36,8 @@ pub(super) struct Feeds {
 struct Registry {
     next_id: Id,
     feeds: HashMap<Id, Feed>,
+    /// Why no change arrives any more.
+    failure: Option<Error>,
 }
 
 struct Feed {
@@ -179,11 +181,16 @@ impl Feeds {
 
     pub(super) fn next(&self, id: Id, reply: FeedReply) {
         let mut registry = self.registry.lock();
+        let failure = registry.failure.clone();
         let Some(feed) = registry.feeds.get_mut(&id) else {
             drop(registry);
             reply(Ok(None));
             return;
         };
+        if let Some(error) = failure {
+            drop(registry);
+            return reply(Err(error));
+        }
         feed.state = State::Waiting(reply);
         if feed.peeking {
             // The peek may have found the change that this call asks for.
@@ -278,6 +285,12 @@ impl Feeds {
             }
         }
         replies.into_iter().for_each(|reply| reply(Err(error.clone())));
+    }
+
+    /// As [`Self::refuse_all`], for good.
+    pub(super) fn fail(&self, error: &Error) {
+        self.registry.lock().failure = Some(error.clone());
+        self.refuse_all(error);
     }
 
     /// Reads a feed again after a failure, if a call still waits.
@@ -387,6 +400,8 @@ impl Feeds {
         reply: FeedReply,
     ) {
         let mut registry = self.registry.lock();
+        let failure = registry.failure.clone();
+        let next_batch = next_batch.and_then(|found| failure.map_or(Ok(found), Err));
         let answer = match (registry.feeds.get_mut(&id), next_batch) {
             (None, _) => Ok(None),
             // The position has advanced meanwhile, and the log need not reach back to the old one.

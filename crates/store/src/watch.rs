@@ -39,6 +39,13 @@ impl Store {
         self.watches.registry.lock().watches.contains_key(&id)
     }
 
+    /// Fails all calls for the next state of a watch and the next batch of a feed from now on: no change
+    /// arrives any more.
+    pub fn fail_streams(&self, error: &Error) {
+        self.watches.fail(error);
+        self.feeds.fail(error);
+    }
+
     /// Ends a watch. A waiting reply gets `None`.
     pub fn watch_cancel(&self, id: Id) {
         self.watches.cancel(id);
@@ -61,6 +68,8 @@ struct Registry {
     watches: HashMap<Id, Watch>,
     /// The watches of each key.
     by_key: HashMap<Key, Vec<Id>>,
+    /// Why no change arrives any more.
+    failure: Option<Error>,
 }
 
 struct Watch {
@@ -148,11 +157,16 @@ impl Watches {
 
     pub(super) fn next(&self, id: Id, reply: WatchReply) {
         let mut registry = self.registry.lock();
+        let failure = registry.failure.clone();
         let Some(watch) = registry.watches.get_mut(&id) else {
             drop(registry);
             reply(Ok(None));
             return;
         };
+        if let Some(error) = failure {
+            drop(registry);
+            return reply(Err(error));
+        }
         watch.state = State::Waiting(reply);
         let look = if watch.dirty { self.look(id, watch) } else { None };
         drop(registry);
@@ -257,6 +271,12 @@ impl Watches {
         replies.into_iter().for_each(|reply| reply(Err(error.clone())));
     }
 
+    /// As [`Self::refuse_all`], for good.
+    pub(super) fn fail(&self, error: &Error) {
+        self.registry.lock().failure = Some(error.clone());
+        self.refuse_all(error);
+    }
+
     /// Ends the listeners of this process, because messages cannot be detected.
     pub(super) fn refuse_consumers(&self, writes: &WriteQueue, error: &Error) {
         let ended = writes.refuse_consumers(error);
@@ -328,6 +348,8 @@ impl Watches {
     ) {
         let answer = {
             let mut registry = self.registry.lock();
+            let failure = registry.failure.clone();
+            let found = found.and_then(|found| failure.map_or(Ok(found), Err));
             let watch = registry.watches.get_mut(&id);
             match (watch, found) {
                 (None, _) => Ok(None),

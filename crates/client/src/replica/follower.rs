@@ -228,7 +228,11 @@ impl LogFollower for LogTaker {
     fn fail(&self, error: Error) {
         self.state.lock().copying = None;
         tracing::error!(%error, "a replica follows no longer");
-        self.shared.failed(error);
+        self.shared.failed(error.clone());
+        // A watch and a feed that wait here would get nothing any more, and not know it.
+        if let Ok(store) = self.store() {
+            store.fail_streams(&error);
+        }
     }
 }
 
