@@ -47,6 +47,29 @@ clusterTests({
   isKnownAtOnce: true,
 });
 
+// Each server has a log of its own: a replica followed one of them, and failed for good once another one led.
+test("a replica of servers on an object store is refused, with what to open instead", async () => {
+  const { cluster, objects } = newCluster();
+  const server = await cluster.start();
+  const accessToken = await createAt([server], "shop");
+  const refused = { code: "UNSUPPORTED", message: /option replica.*URL of the object store/ };
+  const url = `${server.url}/shop`;
+  const replica = join(freshFolder(), "copy.sqlite3");
+  await assert.rejects(openKv(url, { accessToken, replica: ":memory:" }), refused);
+  await assert.rejects(openKv(url, { accessToken, replica }), refused);
+  assert.ok(!existsSync(replica));
+  const reading = { path: replica, replicaOf: url, replicaToken: accessToken };
+  await assert.rejects(serve({ ...reading, listen: "127.0.0.1:0" }), refused);
+
+  const kv = await open(url, { accessToken });
+  await kv.set(["a"], 1);
+  const [id] = readdirSync(join(objects, "databases"));
+  const copy = await open(`${bucketUrl(join(objects, "databases", id))}?lease=${LONG}`, {
+    accessToken,
+  });
+  assert.equal((await copy.get(["a"])).value, 1);
+});
+
 test("a server keeps databases, tokens and quotas, with and without its cache", async () => {
   const { cluster, objects } = newCluster();
   const cache = freshFolder();

@@ -45,6 +45,8 @@ pub struct ClusterProperties {
     pub polls_leaders: bool,
     /// Whether a server can measure what is stored in a database.
     pub measures_bytes: bool,
+    /// Whether all servers of a database have one replication log, so that a follower may go on at another one.
+    pub has_one_log: bool,
 }
 
 /// The catalog as it is stored.

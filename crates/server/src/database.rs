@@ -207,6 +207,11 @@ impl Database {
         matches!(self.location, Location::Shared { .. })
     }
 
+    /// Whether replicas may follow its replication log, at whichever server.
+    pub(super) fn can_be_followed(&self) -> bool {
+        !matches!(&self.location, Location::Shared { members, .. } if !members.properties().has_one_log)
+    }
+
     /// Whether another server may lead it, as far as this one knows without asking.
     pub(super) fn may_be_led_elsewhere(&self) -> bool {
         let Location::Shared { members, .. } = &self.location else {

@@ -14,7 +14,7 @@ use openkv_wire::connect::metadata::{
     Consistency, EXTENSIONS_HEADER, Endpoint, Metadata, PACKED_HEADER, read_request, write_answer,
 };
 use openkv_wire::connect::versions::{JSON_TYPE, Version};
-use openkv_wire::protocol::extension::{OFFERED, WRITE_IDS};
+use openkv_wire::protocol::extension::{LOG, LOG_INDEXES, OFFERED, WRITE_IDS};
 use std::sync::Arc;
 
 /// Authorizes an access token. The answer does not reveal whether the database exists.
@@ -72,7 +72,9 @@ fn offered_to(headers: &HeaderMap, database: &Database) -> Vec<String> {
         return Vec::new();
     }
     let ids = database.remembers_writes().then_some(WRITE_IDS);
-    OFFERED.into_iter().chain(ids).map(str::to_owned).collect()
+    let has_log = database.can_be_followed();
+    let offered = OFFERED.into_iter().filter(|of| has_log || ![LOG, LOG_INDEXES].contains(of));
+    offered.chain(ids).map(str::to_owned).collect()
 }
 
 /// The endpoints of a database. If another server leads it, that one is the strong endpoint, unless this

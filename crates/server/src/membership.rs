@@ -231,6 +231,7 @@ mod tests {
                 poll_ms: CLUSTER_POLL_MS,
                 polls_leaders: true,
                 measures_bytes: false,
+                has_one_log: true,
             }
         }
 

@@ -288,7 +288,11 @@ pub fn require_log(client: &Client) -> Result<()> {
     if client.has_log() {
         return Ok(());
     }
-    Err(client.lacks("the replication log, which the option replica needs"))
+    Err(client.lacks(
+        "the replication log, which the option replica needs. Servers on an object store have none that a replica can \
+         follow: leave the option out, or open the database with the URL of the object store, for a copy that is kept \
+         up to date (docs/bucket.md)",
+    ))
 }
 
 /// The error of an opening without the server, for a replica without a complete copy.

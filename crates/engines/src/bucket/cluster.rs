@@ -200,6 +200,7 @@ impl Cluster for BucketCluster {
             poll_ms: BUCKET_CLUSTER_POLL_MS,
             polls_leaders: false,
             measures_bytes: true,
+            has_one_log: false,
         }
     }
 

@@ -107,6 +107,7 @@ impl Cluster for PostgresCluster {
             poll_ms: CLUSTER_POLL_MS,
             polls_leaders: true,
             measures_bytes: false,
+            has_one_log: true,
         }
     }
 

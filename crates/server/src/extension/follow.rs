@@ -103,8 +103,9 @@ pub(super) async fn follow(
     let (place, list) =
         (client.take_watch().await?, FollowerPlace::take(&database.followers, head, may(client))?);
     let store = store_of(&database).await?;
-    let opened = store.clone();
-    let begun = tokio::task::spawn_blocking(move || opened.begin_log()).await;
+    let (opened, has_log) = (store.clone(), database.can_be_followed());
+    let begin = move || if has_log { opened.begin_log() } else { Err(has_many_logs()) };
+    let begun = tokio::task::spawn_blocking(begin).await;
     let stage = match (begun.unwrap_or_else(|_| Err(unanswered())), &from) {
         (Err(error), _) => Stage::Failed(error),
         (Ok(()), Some(_)) => Stage::Following,
@@ -138,6 +139,14 @@ pub(super) async fn follow(
         _place: place,
     };
     Ok(stream(client, following))
+}
+
+/// The refusal of a client of an earlier version, which does not look whether the log is offered.
+fn has_many_logs() -> Error {
+    Error::unsupported(
+        "replica: each server on an object store has a log of its own: leave the option out, or open the database \
+         with the URL of the object store, for a copy that is kept up to date (docs/bucket.md)",
+    )
 }
 
 /// The right of the sender of a request to advertise.
