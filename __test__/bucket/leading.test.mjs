@@ -32,6 +32,38 @@ test("a reader sees every commit that was answered before its read", async () =>
   assert.equal((await eventual.get(["n"])).value, 20);
 });
 
+// They waited without end for messages, which only the leader delivers.
+test("a reader has no consumers, as a file that was opened for reading", async () => {
+  const url = fresh();
+  await (await open(url)).queue("q").enqueue(1);
+  for (const options of [{ lead: "never" }, { readonly: true }]) {
+    const reader = await open(url, options);
+    const refused = { code: "DENIED", message: /opened with readonly: true/ };
+    await assert.rejects(
+      guard(reader.queue("q").receive({ wait: "1h" }), HANG_MS, "a refusal"),
+      refused,
+    );
+    await assert.rejects(guard(reader.queue("q").receive(), HANG_MS, "a refusal"), refused);
+    await assert.rejects(
+      guard(
+        reader.queue("q").listen(() => {}),
+        HANG_MS,
+        "a refusal",
+      ),
+      refused,
+    );
+    await assert.rejects(
+      guard(
+        reader.listenQueue(() => {}),
+        HANG_MS,
+        "a refusal",
+      ),
+      refused,
+    );
+    assert.equal((await reader.queue("q").stats()).pending, 1);
+  }
+});
+
 test("watches and feeds of a reader get the commits of the leader", async () => {
   const url = fresh();
   const leader = await open(url);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::listener::Listener;
 use super::lock_request::{LockRequest, Reply};
 use super::queue::{Consumers, RemoteConsumer};
-use super::write_queue::{Acknowledged, Lost, WriteQueue};
+use super::write_queue::{Acknowledged, Lost, WriteQueue, only_reads};
 use super::{Caller, Patience, Store};
 use openkv_core::model::{
     Ask, ConsumeOptions, DeadLetter, DeadLetterChange, Deliver, Error, Id, LOCK_RENEWAL_MS,
@@ -46,9 +46,14 @@ impl Store {
         self.add_listener(Box::new(drop), |all| all.listen_for(consumer, deliver))
     }
 
+    /// Refuses consumers as on a read-only database: its engine may never claim a message.
+    pub fn take_no_consumers(&self) {
+        self.writes.waiting.lock().no_consumers = Some(only_reads());
+    }
+
     fn add_listener(&self, lost: Lost, add: impl FnOnce(&mut Consumers) -> Id) -> Result<Id> {
         let mut waiting = self.writes.waiting.lock();
-        if let Some(error) = waiting.refusal_of_callers() {
+        if let Some(error) = waiting.refusal_of_consumers() {
             return Err(error);
         }
         let id = add(&mut waiting.consumers);
@@ -135,7 +140,7 @@ impl Store {
             self.watches.external().hold();
         }
         let mut waiting = self.writes.waiting.lock();
-        if let Some(error) = waiting.refusal_of_callers() {
+        if let Some(error) = waiting.refusal_of_consumers() {
             drop(waiting);
             reply(Err(error));
             return;

@@ -22,7 +22,7 @@ use super::lock_request::LockRequest;
 use super::queue::Consumers;
 use openkv_core::model::{
     AtomicWrite, BUSY_TIMEOUT_MS_DEFAULT, Decision, Env, Error, GROUP_BYTES_MAX, GROUP_WRITES_MAX,
-    Id, Kind, Result, Settlement, WRITER_SPIN_US,
+    Id, Result, Settlement, WRITER_SPIN_US,
 };
 use openkv_engines::Writer;
 
@@ -120,6 +120,8 @@ pub(super) struct Waiting {
     pub(super) refusal: Option<Error>,
     /// Whether the database is a copy, which refuses writes of callers.
     pub(super) follows: bool,
+    /// Why there are no consumers, if nothing else is refused.
+    pub(super) no_consumers: Option<Error>,
     pub(super) closing: bool,
 }
 
@@ -159,16 +161,25 @@ impl Acknowledging {
     }
 }
 
+/// The error of a write to a database that was opened for reading.
+pub(super) fn only_reads() -> Error {
+    Error::denied("the database was opened with readonly: true, so it cannot be written")
+}
+
 impl Waiting {
     /// Why nothing is accepted from callers.
     pub(super) fn refusal_of_callers(&self) -> Option<Error> {
         self.refusal.clone().or_else(|| self.follows.then(only_follows))
     }
+
+    /// Why no consumer is accepted.
+    pub(super) fn refusal_of_consumers(&self) -> Option<Error> {
+        self.refusal_of_callers().or_else(|| self.no_consumers.clone())
+    }
 }
 
 impl WriteQueue {
     pub(super) fn new(env: Arc<dyn Env>) -> Arc<Self> {
-        let reason = "the database was opened with readonly: true, so it cannot be written";
         let waiting = Waiting {
             submissions: Vec::new(),
             tasks: Vec::new(),
@@ -181,8 +192,9 @@ impl WriteQueue {
             lost: HashMap::new(),
             nudged: false,
             ended: false,
-            refusal: Some(Error::new(Kind::Denied, reason)),
+            refusal: Some(only_reads()),
             follows: false,
+            no_consumers: None,
             closing: false,
         };
         Arc::new_cyclic(|myself: &Weak<Self>| Self {

@@ -85,7 +85,11 @@ fn joined_or_opened(url: &str, (cache, lead, eventual, advertise): How<'_>) -> R
     let options = BucketOptions { url: url.to_owned(), cache, lead, eventual, advertise };
     let engine = BucketEngine::open(&options)?;
     let agreed = (Encoding::Cbor, PageMemory::default());
-    start_once(|| Ok(of), agreed, || start(engine, false)).map(|(store, _)| store)
+    let (store, _) = start_once(|| Ok(of), agreed, || start(engine, false))?;
+    if lead == LeadMode::Never {
+        store.take_no_consumers();
+    }
+    Ok(store)
 }
 
 /// The right to open a database in an object store, for one opening at a time.
