@@ -1,8 +1,10 @@
 // Duty: one process at a time leads a database in an object store; others read it, and take over.
 
 import assert from "node:assert/strict";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { bucketUrl, newFolder } from "../kit/folder.mjs";
 import { open as openAt } from "../kit/server.mjs";
 import { HANG_MS, guard, until } from "../kit/time.mjs";
@@ -63,6 +65,36 @@ test("a reader has no consumers, as a file that was opened for reading", async (
     assert.equal((await reader.queue("q").stats()).pending, 1);
   }
 });
+
+// They went on waiting, where reads were refused.
+test("streams and consumers end with the error of a database whose log is damaged", async () => {
+  const url = fresh();
+  const leader = await open(url);
+  await leader.set(["a"], 1);
+  const second = await open(url);
+  const ends = [
+    untilItEnds(second.watch([["a"]])),
+    untilItEnds(second.watch({ prefix: ["a"] })),
+    second.listenQueue(() => {}),
+    second.queue("q").listen(() => {}),
+    second.queue("q").receive({ wait: "1h" }),
+  ];
+  const log = join(fileURLToPath(new URL(url).href.replace("bucket+", "").split("?")[0]), "log");
+  const last = readdirSync(log).sort().at(-1);
+  const next = (BigInt(`0x${last}`) + 1n).toString(16).padStart(last.length, "0");
+  writeFileSync(join(log, next), "damaged");
+  const isRejected = (end) => assert.rejects(guard(end, HANG_MS, "an end"), { code: "CORRUPT" });
+  await Promise.all(ends.map(isRejected));
+  await assert.rejects(second.get(["a"]), { code: "CORRUPT" });
+  // And those that begin only now.
+  await assert.rejects(untilItEnds(second.watch([["a"]])), { code: "CORRUPT" });
+  await assert.rejects(untilItEnds(second.watch({ prefix: ["a"] })), { code: "CORRUPT" });
+  await assert.rejects(second.queue("q").receive({ wait: "1h" }), { code: "CORRUPT" });
+});
+
+async function untilItEnds(stream) {
+  for await (const _ of stream);
+}
 
 test("watches and feeds of a reader get the commits of the leader", async () => {
   const url = fresh();

@@ -123,7 +123,8 @@ const CLASSES = {
   INVALID: invalid,
   TOO_LARGE: tooLarge,
   RANGE: outOfRange,
-  CLOSED: closedError,
+  // Another text than of a handle's own end says why the database cannot be used.
+  CLOSED: (message: string) => closedError(message === CLOSED.message ? undefined : message),
   OUTCOME_UNKNOWN: (message: string) => new KvOutcomeUnknownError(message),
   FEED_GAP: (message: string) => new KvFeedGapError(message),
   UNIQUE: (message: string) => new KvUniqueError(message),
@@ -190,8 +191,8 @@ export function codeOf(error: unknown): unknown {
 }
 
 /** The error of every call on a closed handle. */
-export function closedError(): Error {
-  const error = badResource(`${CLOSED.message}: ${CLOSED_REMEDY}`);
+export function closedError(message = `${CLOSED.message}: ${CLOSED_REMEDY}`): Error {
+  const error = badResource(message);
   return error instanceof KvError ? error : coded("CLOSED", error);
 }
 

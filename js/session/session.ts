@@ -233,7 +233,8 @@ export class Session implements TurnMember, BatchOwner {
 
   /** The error of a failure; after an abort it is the reason of the signal. */
   errorOf(failure: Failure): unknown {
-    return failure.kind === CLOSED.kind ? this.closedError() : errorOf(failure);
+    const isOwnEnd = failure.kind === CLOSED.kind && failure.message === CLOSED.message;
+    return isOwnEnd ? this.closedError() : errorOf(failure);
   }
 
   /** From now on, aborting the signal ends all running calls and closes the handle. */

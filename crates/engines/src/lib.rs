@@ -108,6 +108,8 @@ pub enum ExternalCommits {
         /// The keys whose entries they have changed.
         keys: Vec<Key>,
     },
+    /// There are none any more: the database cannot be used, for this reason.
+    Lost(Error),
 }
 
 /// Gets the external commits of an [`Engine::watch_external`].

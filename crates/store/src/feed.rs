@@ -257,6 +257,7 @@ impl Feeds {
                     self.send(Some(job));
                 }
             }
+            ExternalCommits::Lost(error) => self.fail(error),
         }
     }
 

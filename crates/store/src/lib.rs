@@ -303,18 +303,35 @@ enum Use {
     Copies,
 }
 
+type Receivers = (Weak<watch::Watches>, Weak<feed::Feeds>, Weak<write_queue::WriteQueue>);
+
+/// Ends streams and consumers for good: the engine cannot be used any more.
+fn fail((watches, feeds, writes): &Receivers, error: &Error) {
+    if let Some(feeds) = feeds.upgrade() {
+        feeds.fail(error);
+    }
+    let Some(watches) = watches.upgrade() else { return };
+    watches.fail(error);
+    if let Some(writes) = writes.upgrade() {
+        writes.waiting.lock().no_consumers = Some(error.clone());
+        watches.refuse_consumers(&writes, error);
+    }
+}
+
 /// The callbacks for external commits.
 fn callbacks<E: Engine>(
     engine: Weak<E>,
-    (watches, feeds, writes): (
-        Weak<watch::Watches>,
-        Weak<feed::Feeds>,
-        Weak<write_queue::WriteQueue>,
-    ),
+    (watches, feeds, writes): Receivers,
     tails: Arc<log_tail::LogTails>,
 ) -> external::Callbacks {
     let receivers = (watches.clone(), feeds.clone(), writes.clone());
+    let failing = receivers.clone();
     let tell = Arc::new(move |commits: &ExternalCommits| {
+        if let (ExternalCommits::Lost(error), Some(watches)) = (commits, watches.upgrade()) {
+            let (receivers, error) = (failing.clone(), error.clone());
+            watches.on_reader(move || fail(&receivers, &error));
+            return tails.wake();
+        }
         if let Some(feeds) = feeds.upgrade() {
             feeds.announce_external(commits);
         }

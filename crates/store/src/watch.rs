@@ -207,6 +207,7 @@ impl Watches {
         match commits {
             ExternalCommits::Unknown => self.wake_all(),
             ExternalCommits::Known { keys, .. } => self.send_all(self.mark(keys, false)),
+            ExternalCommits::Lost(error) => self.fail(error),
         }
     }
 
@@ -281,6 +282,11 @@ impl Watches {
     pub(super) fn refuse_consumers(&self, writes: &WriteQueue, error: &Error) {
         let ended = writes.refuse_consumers(error);
         (0..ended).for_each(|_| self.external.release());
+    }
+
+    /// Runs work on the reader thread, whose replies may end the store.
+    pub(super) fn on_reader(&self, work: impl FnOnce() + Send + 'static) {
+        self.reads.send(Box::new(move |_snapshot| work()));
     }
 
     /// Runs reads on the reader thread.

@@ -196,8 +196,12 @@ impl Driver {
                 false => state.failed = Some(error),
             }
             lead.note_tenure(&state);
+            let failed = state.failed.clone();
             drop(state);
             lead.changed.notify_all();
+            if let Some(error) = failed {
+                lead.tell(&ExternalCommits::Lost(error));
+            }
             Pause { longest: Duration::from_millis(BUCKET_RETRY_MS), is_whole: true }
         })
     }

@@ -223,8 +223,15 @@ impl Lead {
         let id = listeners.last;
         listeners.tells.push((id, tell));
         drop(listeners);
-        // A process that rests follows nothing.
-        self.want(&mut self.state.lock());
+        let failed = {
+            let mut state = self.state.lock();
+            // A process that rests follows nothing.
+            self.want(&mut state);
+            state.failed.clone()
+        };
+        if let Some(error) = failed {
+            self.tell(&ExternalCommits::Lost(error));
+        }
         ExternalWatch::new(Listening(self.listeners.clone(), id))
     }
 

@@ -33,6 +33,7 @@ fn commits_of_other_processes_are_reported_with_their_keys() {
         while span.is_none_or(|(_, end)| end < last) {
             match reported.recv_timeout(Duration::from_secs(10)).unwrap() {
                 ExternalCommits::Unknown => panic!("the keys are known"),
+                ExternalCommits::Lost(error) => panic!("{error}"),
                 ExternalCommits::Known { versions: (from, to), keys } => {
                     assert!(span.is_none_or(|(_, end)| end <= from));
                     span = Some((span.map_or(from, |(start, _)| start), to));
