@@ -56,11 +56,14 @@ test("metrics are answered while the store fails", async () => {
   await kv.set(["a"], 1);
   fails = true;
   await sleep(LEASE_MS * 2);
-  // A read that has to be current would wait for the store.
+  // A read that has to be current waits for the store, and metrics once waited behind it.
+  let isRead = false;
+  const read = kv.get(["a"]).finally(() => (isRead = true));
+  await turn();
   const { operations } = await kv.metrics();
-  assert.equal(operations.set.count, 1);
+  assert.deepEqual([operations.set.count, isRead], [1, false]);
   fails = false;
-  assert.equal((await kv.get(["a"])).value, 1);
+  assert.equal((await read).value, 1);
   await kv.close();
   store.close();
 });

@@ -133,6 +133,11 @@ pub trait Maintenance: Send + Sync {
         Err(Error::unsupported("kv.backup: this database has no file: export it instead"))
     }
 
+    /// Whether reads wait for another machine before they see a snapshot, and reads at hand do not.
+    fn reads_wait(&self) -> bool {
+        false
+    }
+
     /// The lengths of the file and of its log; `None` for a database whose snapshots keep no log.
     fn lengths(&self) -> Option<Lengths> {
         None

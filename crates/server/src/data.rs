@@ -287,7 +287,7 @@ pub(super) async fn bytes_of(database: &Database) -> Option<u64> {
 }
 
 async fn measured(database: &Database, store: &Store) -> Result<u64> {
-    let (stats, _) = Pending::of(|reply| store.stats(None, reply)).await?;
+    let stats = Pending::of(|reply| store.stats_at_hand(reply)).await?;
     let bytes = stats.stored_bytes();
     database.has_bytes(bytes);
     Ok(bytes)

@@ -104,6 +104,8 @@ pub struct Store {
     reads: Arc<read::ReadThreads>,
     inline: Arc<inline::InlineReads>,
     long: Arc<read::ReadThreads>,
+    /// For reads of what this process has of the database; `reads` where those wait for nothing either.
+    at_hand: Arc<read::ReadThreads>,
     lanes: Arc<parking::Lanes>,
     closing: Closing,
     watches: Arc<watch::Watches>,
@@ -152,6 +154,11 @@ impl Store {
         };
         let reads = read_threads("openkv-reader", 1);
         let long = read_threads("openkv-long", LONG_READERS_MAX);
+        // A metric must not wait behind a read that waits for the object store.
+        let at_hand = match engine.reads_wait() {
+            true => read_threads("openkv-at-hand", 1),
+            false => reads.clone(),
+        };
         let writes = write_queue::WriteQueue::new(env.clone());
         let health = Arc::<health::Health>::default();
         let tails = Arc::<log_tail::LogTails>::default();
@@ -193,6 +200,7 @@ impl Store {
             reads,
             inline,
             long,
+            at_hand,
             lanes: Arc::default(),
             closing: Closing::default(),
             watches,
@@ -376,7 +384,8 @@ impl Drop for Store {
         self.keeper.get_mut().take();
         let writer = self.writer.as_ref().map(|writer| writer.close());
         self.closing.begin();
-        let readers = self.reads.close().into_iter().chain(self.long.close());
+        let readers = [&self.reads, &self.long, &self.at_hand].map(|threads| threads.close());
+        let readers = readers.into_iter().flatten();
         for thread in writer.into_iter().flatten().chain(readers) {
             // A reply may drop the store on one of the store's own threads, which cannot join
             // itself.

@@ -10,6 +10,11 @@ use openkv_core::model::{Backup, Checkpoint, Result, Stats, Vacuumed};
 use openkv_engines::Maintenance;
 
 impl Store {
+    /// How large it is, by what this process has of it.
+    pub fn stats_at_hand(&self, caller: impl Caller<Stats>) {
+        self.read_at_hand(caller, |snapshot, _| snapshot.stats());
+    }
+
     /// How large the database is. With `count` also the number of entries, by a count within these
     /// bounds.
     pub fn stats(&self, count: Option<Arc<Patience>>, caller: impl Caller<(Stats, Option<u64>)>) {

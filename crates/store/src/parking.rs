@@ -43,14 +43,14 @@ impl Store {
     pub(super) fn allow_parking(&self) {
         let (writer, lanes, inline) =
             (self.writer.clone(), self.lanes.clone(), self.inline.clone());
-        let threads = [self.reads.clone(), self.long.clone()];
+        let threads = [self.reads.clone(), self.long.clone(), self.at_hand.clone()];
         self.whole.set_park(Some(park_of(writer, threads, inline, lanes)));
     }
 }
 
 fn park_of(
     writer: Option<Arc<dyn OpenWriter>>,
-    threads: [Arc<ReadThreads>; 2],
+    threads: [Arc<ReadThreads>; 3],
     inline: Arc<InlineReads>,
     lanes: Arc<Lanes>,
 ) -> Park {

@@ -114,7 +114,7 @@ impl Store {
         caller: C,
         read: impl FnOnce(&mut dyn Snapshot, &mut C) -> Result<T> + Send + 'static,
     ) {
-        self.reads.send_at_hand(job_of(caller, read));
+        self.at_hand.send_at_hand(job_of(caller, read));
     }
 }
 

@@ -197,6 +197,10 @@ impl Maintenance for BucketEngine {
         self.local.engine.backup(to, step)
     }
 
+    fn reads_wait(&self) -> bool {
+        true
+    }
+
     fn lengths(&self) -> Option<Lengths> {
         self.local.engine.lengths()
     }
