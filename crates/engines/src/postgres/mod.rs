@@ -179,15 +179,15 @@ impl Shared {
     /// may only read.
     fn query(&self, call: Call<'_>) -> Result<Vec<Row>> {
         let deadline = Instant::now() + self.busy;
-        let mut lent = self.pool.lend(deadline)?;
-        let mut answer = lent.session.query((call.0, call.1.clone()));
-        if answer.is_err() && lent.session.is_closed() {
-            drop(lent);
-            lent = self.pool.lend(deadline)?;
-            answer = lent.session.query(call);
+        loop {
+            let mut lent = self.pool.lend(deadline)?;
+            let answer = lent.session.query((call.0, call.1.clone()));
+            if answer.is_err() && lent.session.is_closed() && Instant::now() < deadline {
+                continue;
+            }
+            lent.give_back();
+            return answer;
         }
-        lent.give_back();
-        answer
     }
 
     /// The name of a batch, and whether its transaction trims the log.

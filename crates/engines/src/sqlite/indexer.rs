@@ -385,10 +385,10 @@ impl Indexer for SqliteWriter {
 
     #[tracing::instrument(skip_all)]
     fn build_indexes(&mut self, now_ms: i64, deadline: Instant) -> Result<bool> {
-        // Building repeats a step that a crash undoes, so no step syncs.
         if self.log_length.is_narrow() {
             Writer::empty_log(self)?;
         }
+        // Building repeats a step that a crash undoes, so no step syncs.
         let done = self.within(false, now_ms, deadline, |writer, _| writer.build_step(now_ms));
         done.inspect_err(|_| self.forget_features())
     }
