@@ -99,9 +99,9 @@ async function runEither() {
   }
 }
 
-/** Runs a step once those that it needs, or comes after, have ended. */
+/** Runs a step once those that it needs have ended. */
 async function take(step) {
-  await Promise.all([...step.needs, ...step.after].map((other) => ends.get(other)?.promise));
+  await Promise.all(step.needs.map((other) => ends.get(other)?.promise));
   const broken = step.needs.filter((need) => results.get(need)?.ok === false);
   if (broken.length > 0) {
     const end = `not run: needs ${broken.join(", ")}`;
@@ -125,7 +125,7 @@ function guardOf(step) {
 }
 
 function record(step, result) {
-  results.set(step.name, result);
+  results.set(step.name, { ...result, endedAt: (Date.now() - started) / 1000 });
   ends.get(step.name).tell();
   if (!result.ok) {
     firstFailure ??= { step, result };
@@ -138,14 +138,13 @@ function record(step, result) {
 }
 
 function report() {
-  console.log("\nSeconds by step:");
+  console.log("\nSeconds of each step, and of the run at its end:");
   for (const { name, lane } of wanted) {
-    const { seconds, end } = results.get(name);
-    console.log(
-      `  ${lane.padEnd(LANE_CHARS)}${name.padEnd(STEP_CHARS)} ${seconds.toFixed(1).padStart(7)}  ${end}`,
-    );
+    const { seconds, endedAt, end } = results.get(name);
+    const [took, at] = [seconds, endedAt].map((time) => time.toFixed(1).padStart(7));
+    console.log(`  ${lane.padEnd(LANE_CHARS)}${name.padEnd(STEP_CHARS)} ${took} ${at}  ${end}`);
   }
-  console.log(`  whole run${((Date.now() - started) / 1000).toFixed(1).padStart(26)}`);
+  console.log(`  whole run${((Date.now() - started) / 1000).toFixed(1).padStart(34)}`);
   if (firstFailure !== undefined) {
     const { step, result } = firstFailure;
     console.log(`\nFirst failure: ${step.name}, ${result.end}`);
