@@ -3,9 +3,11 @@
 use ciborium_ll::{Decoder, Header};
 use num_bigint::{BigInt, Sign};
 
-use super::json_text::{push_number, push_string};
+use super::json_text::push_string;
 use super::typed_json::scalar;
-use crate::model::{BIGINT_TEXT_BITS_MAX, CBOR_DOCUMENT_DEPTH_MAX, Error, Node, Result, ViewClass};
+use crate::model::{
+    BIGINT_TEXT_BITS_MAX, CBOR_DOCUMENT_DEPTH_MAX, Error, Node, Result, ViewClass, push_number,
+};
 
 const TAG_BIGINT: u64 = 2;
 const TAG_NEGATIVE_BIGINT: u64 = 3;

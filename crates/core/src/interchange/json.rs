@@ -10,8 +10,7 @@
 
 use indexmap::IndexMap;
 
-use super::json_text::push_number;
-use crate::model::{Error, JSON_DEPTH_MAX, JsString, Node, NodeId, Result, Value};
+use crate::model::{Error, JSON_DEPTH_MAX, JsString, Node, NodeId, Result, Value, push_number};
 
 /// Parses one JSON value.
 ///
@@ -362,7 +361,7 @@ mod tests {
             Node::Null => out.push_str("null"),
             Node::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
             Node::Number(n) if *n == 0.0 && n.is_sign_negative() => out.push_str("-0"),
-            Node::Number(n) => json_text::push_number(&mut out, *n),
+            Node::Number(n) => super::push_number(&mut out, *n),
             Node::String(text) => json_text::push_string(&mut out, text),
             Node::Array(items) => {
                 let items: Vec<_> = items.iter().map(|id| written(value, *id)).collect();

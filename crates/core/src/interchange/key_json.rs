@@ -4,10 +4,12 @@
 //! Invariant: [`parse`] reads what [`push`] and [`push_typed`] write as the same key.
 
 use super::json::{self, push_wtf8};
-use super::json_text::{push_number, push_text};
+use super::json_text::push_text;
 use super::typed_json::scalar;
 use crate::codec::key;
-use crate::model::{Error, JsString, Key, KeyPart, Node, NodeId, Result, Value, ViewClass};
+use crate::model::{
+    Error, JsString, Key, KeyPart, Node, NodeId, Result, Value, ViewClass, push_number,
+};
 
 /// Appends a key.
 ///

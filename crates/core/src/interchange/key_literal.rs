@@ -7,10 +7,10 @@
 use num_bigint::{BigInt, BigUint};
 
 use super::json::push_wtf8;
-use super::json_text::{push_number, push_text};
+use super::json_text::push_text;
 use super::key_json::without_surrogates;
 use crate::codec::key;
-use crate::model::{Error, JsString, KEY_LITERAL_BYTES_MAX, Key, KeyPart, Result};
+use crate::model::{Error, JsString, KEY_LITERAL_BYTES_MAX, Key, KeyPart, Result, push_number};
 
 /// The key of a literal.
 ///

@@ -20,7 +20,7 @@ mod tests;
 pub mod typed_json;
 pub mod where_json;
 
-pub use json_text::{push_number, push_text};
+pub use json_text::push_text;
 
 use num_bigint::BigInt;
 

@@ -11,13 +11,13 @@ use std::slice::Iter;
 use num_bigint::BigInt;
 
 use super::json::order_names;
-use super::json_text::{push_base64, push_number, push_string};
+use super::json_text::{push_base64, push_string};
 use super::typed_json::scalar::regexp_text;
 use super::{decode, json, le64};
 use crate::codec::{cbor, date};
 use crate::model::{
     BIGINT_TEXT_BITS_MAX, Boxed, EncodedValue, Encoding, Error, JsString, Node, NodeId,
-    PLAIN_JSON_REPEATED_BYTES_MAX, Result, Value, ViewClass,
+    PLAIN_JSON_REPEATED_BYTES_MAX, Result, Value, ViewClass, push_number,
 };
 
 /// Appends a stored value. Returns whether it was simplified.

@@ -85,7 +85,7 @@ pub use subscription::{
 pub use time::{Time, parse_duration};
 pub use value::{
     Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
-    FileProperties, JsString, Node, NodeId, RegExp, Value, ViewClass, Window,
+    FileProperties, JsString, Node, NodeId, RegExp, Value, ViewClass, Window, push_number,
 };
 pub use value_index::{
     BuildFailure, OrderPath, ValueIndexInfo, ValueIndexRequest, ValueIndexSpec, ValueIndexState,

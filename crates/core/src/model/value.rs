@@ -3,9 +3,11 @@
 //! Invariant: an [`EncodedValue`] is opaque here; only `codec` turns its bytes into a [`Value`].
 
 mod merge;
+mod number;
 mod string;
 mod tree;
 
+pub use number::push_number;
 pub use string::JsString;
 pub use tree::{
     Blob, Boxed, Buffer, DomException, ErrorName, ErrorProperties, FileProperties, Node, NodeId,

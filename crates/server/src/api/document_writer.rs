@@ -16,8 +16,10 @@ use utoipa::ToSchema;
 use self::serializer::{Fault, Members};
 use super::media::Form;
 use openkv_core::codec::{cbor, key, transcode};
-use openkv_core::interchange::{key_json, plain_json, push_number, push_text, typed_json};
-use openkv_core::model::{Encoding, Error, KeyPart, Node, Result, Value, Versionstamp, ViewClass};
+use openkv_core::interchange::{key_json, plain_json, push_text, typed_json};
+use openkv_core::model::{
+    Encoding, Error, KeyPart, Node, Result, Value, Versionstamp, ViewClass, push_number,
+};
 use openkv_wire::connect::time::to_rfc3339;
 
 const BYTES: u8 = 2;

@@ -197,6 +197,6 @@ pub(super) fn quoted(text: &str) -> String {
 /// A number of JSON.
 pub(super) fn number_text(n: f64) -> String {
     let mut text = String::new();
-    openkv_core::interchange::push_number(&mut text, n);
+    openkv_core::model::push_number(&mut text, n);
     text
 }

@@ -4,7 +4,8 @@
 //! difference, and bytes that are no value, take that way.
 
 use crate::codec::cbor::{SimpleItem, SimpleReader};
-use crate::interchange::json_text::{push_number, push_text};
+use crate::interchange::json_text::push_text;
+use crate::model::push_number;
 
 /// Levels of nesting; deeper values take a tree.
 const DEPTH_MAX: usize = 16;

@@ -4,9 +4,9 @@ use num_bigint::BigInt;
 
 use crate::codec::date;
 use crate::interchange::bigint;
-use crate::interchange::json_text::{from_base64, push_base64url, push_number, push_string};
+use crate::interchange::json_text::{from_base64, push_base64url, push_string};
 use crate::model::{
-    BIGINT_TEXT_BITS_MAX, Buffer, JsString, Node, NodeId, RegExp, Value, ViewClass,
+    BIGINT_TEXT_BITS_MAX, Buffer, JsString, Node, NodeId, RegExp, Value, ViewClass, push_number,
 };
 
 /// Appends a value; `false`, without a change, if the form has none for it.
