@@ -145,7 +145,7 @@ function kindOf(value) {
   return type === "string" || type === "boolean" ? type : undefined;
 }
 
-const NAMES = ["a", "b", "0", "1"];
+const NAMES = ["a", "b", "0", "1", "1e+21"];
 const TEXTS = ["", "a", "A", "ab", "Straße", "STRASSE", "é", "😀", "\uffff"];
 const NUMBERS = [
   0,
@@ -188,6 +188,8 @@ export function randomSubject(random, depth = 0, met = []) {
       ),
     () => new Set(random.list(random.int(0, 2), () => randomPrimitive(random))),
     () => [inner(), , inner()],
+    // Names that are no indexes.
+    () => Object.assign([inner(), , inner()], { "": inner(), "01": inner() }),
   ])();
   met.push(made);
   return made;

@@ -12,7 +12,7 @@ use super::text::Text;
 use super::{Condition, Test};
 use crate::codec::Malformed;
 use crate::codec::cbor::{GoesOn, Item, ItemRef, LazyReader};
-use crate::model::{Encoding, FILTER_FOLD_KEPT_BYTES_MIN, FILTER_VISITS_MAX};
+use crate::model::{Encoding, FILTER_FOLD_KEPT_BYTES_MIN, FILTER_VISITS_MAX, array_index};
 
 /// A value under test.
 pub(crate) struct Subject<'a> {
@@ -167,7 +167,7 @@ impl<'a> Subject<'a> {
                 for _ in 0..len {
                     let (name, value) = at.name(&mut self.lazy)?;
                     let element = value.open(&mut self.lazy)?;
-                    if name.iter().all(u8::is_ascii_digit)
+                    if array_index(name).is_some()
                         && self.direct(element, step, rest, visit)? == Some(true)
                     {
                         return Ok(true);
@@ -207,7 +207,7 @@ impl<'a> Subject<'a> {
                     let value = at.next(&mut self.lazy)?;
                     let named = match at.open(&mut self.lazy)? {
                         Item::Text(name) => name == step.name,
-                        Item::Number(n) => step.number == Some(n),
+                        Item::Number(n) => step.names_number(n),
                         _ => false,
                     };
                     if named {
@@ -321,7 +321,7 @@ pub(crate) fn any_element<'a>(
         let mut element = true;
         if named {
             let (name, value) = at.name(lazy)?;
-            element = name.iter().all(u8::is_ascii_digit);
+            element = array_index(name).is_some();
             at = value;
         }
         if element && holds(&at.open(lazy)?) {

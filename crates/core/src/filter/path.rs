@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use crate::model::FILTER_PATH_STEPS_MAX;
+use crate::model::{FILTER_PATH_STEPS_MAX, array_index, push_number};
 
 /// The steps from a value to the tested item; none for the value itself.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +15,8 @@ pub(crate) struct Step {
     pub(super) name: Vec<u8>,
     /// The array index that the name spells.
     pub(super) index: Option<usize>,
-    /// The number whose decimal form is the name.
-    pub(super) number: Option<f64>,
+    /// The number that JavaScript prints as the name.
+    number: Option<f64>,
 }
 
 impl Path {
@@ -52,12 +52,29 @@ impl Path {
 
 impl Step {
     fn new(name: Vec<u8>) -> Self {
-        let text = std::str::from_utf8(&name).unwrap_or_default();
-        let canonical = |text: &str| text == "0" || !text.starts_with('0');
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let index = if digits && canonical(text) { text.parse().ok() } else { None };
-        let number = text.parse::<f64>().ok().filter(|n| n.to_string() == text);
+        let index = array_index(&name).and_then(|index| index.try_into().ok());
+        let number = std::str::from_utf8(&name).ok().and_then(printed_number);
         Self { name, index, number }
+    }
+
+    /// Whether the name is that of a number key of a `Map`.
+    pub(super) fn names_number(&self, key: f64) -> bool {
+        self.number.is_some_and(|number| number == key || (number.is_nan() && key.is_nan()))
+    }
+}
+
+/// The number that JavaScript prints as this text.
+fn printed_number(text: &str) -> Option<f64> {
+    match text {
+        "Infinity" => Some(f64::INFINITY),
+        "-Infinity" => Some(f64::NEG_INFINITY),
+        "NaN" => Some(f64::NAN),
+        _ => {
+            let number: f64 = text.parse().ok().filter(|number: &f64| number.is_finite())?;
+            let mut printed = String::with_capacity(text.len());
+            push_number(&mut printed, number);
+            (printed == text).then_some(number)
+        }
     }
 }
 
@@ -87,8 +104,20 @@ mod tests {
         for other in ["", "010", "-1", "1.0", "x", "99999999999999999999999"] {
             assert_eq!(step(other).index, None, "{other}");
         }
-        assert_eq!(step("-1.5").number, Some(-1.5));
-        assert_eq!(step("1.50").number, None);
+        for (text, key) in [
+            ("-1.5", -1.5),
+            ("1e+21", 1e21),
+            ("1.5e-7", 1.5e-7),
+            ("Infinity", f64::INFINITY),
+            ("-Infinity", f64::NEG_INFINITY),
+            ("NaN", f64::NAN),
+        ] {
+            assert!(step(text).names_number(key), "{text}");
+        }
+        for other in ["1.50", "-0", "1e21", "1000000000000000000000", "inf", "infinity", "nan", ""]
+        {
+            assert_eq!(step(other).number, None, "{other}");
+        }
     }
 
     #[test]

@@ -110,6 +110,22 @@ fn absence_and_emptiness_differ() {
     );
 }
 
+/// The name `""` and names that JavaScript prints otherwise were taken for indexes.
+#[test]
+fn only_indexes_of_a_sparse_array_are_elements() {
+    let sparse = |name: &str| {
+        let entries =
+            map(vec![(text("0"), bigint(1)), (text(name), map(vec![(text("a"), 9.into())]))]);
+        tag(27, Cbor::Array(vec![text("Array"), 2.into(), entries]))
+    };
+    assert!(meets(&sparse("1"), &json!({ "a": 9 })));
+    for name in ["", "01", "4294967295", "x"] {
+        assert!(!meets(&sparse(name), &json!({ "a": 9 })), "{name}");
+        let path = format!("{name}.a");
+        assert!(meets(&sparse(name), &json!({ path: 9 })), "{name}");
+    }
+}
+
 #[test]
 fn text_and_arrays_are_searched() {
     check(

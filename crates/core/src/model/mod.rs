@@ -85,7 +85,8 @@ pub use subscription::{
 pub use time::{Time, parse_duration};
 pub use value::{
     Blob, Boxed, Buffer, DomException, EncodedValue, Encoding, ErrorName, ErrorProperties,
-    FileProperties, JsString, Node, NodeId, RegExp, Value, ViewClass, Window, push_number,
+    FileProperties, JsString, Node, NodeId, RegExp, Value, ViewClass, Window, array_index,
+    push_number,
 };
 pub use value_index::{
     BuildFailure, OrderPath, ValueIndexInfo, ValueIndexRequest, ValueIndexSpec, ValueIndexState,

@@ -8,7 +8,7 @@ mod string;
 mod tree;
 
 pub use number::push_number;
-pub use string::JsString;
+pub use string::{JsString, array_index};
 pub use tree::{
     Blob, Boxed, Buffer, DomException, ErrorName, ErrorProperties, FileProperties, Node, NodeId,
     RegExp, Value, ViewClass, Window,

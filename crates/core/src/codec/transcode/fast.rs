@@ -44,13 +44,3 @@ impl<'a> Bytes<'a> {
         None
     }
 }
-
-/// The array index that a name is in JavaScript.
-pub(super) fn index_of(name: &[u8]) -> Option<u32> {
-    let (first, rest) = name.split_first()?;
-    if !first.is_ascii_digit() || (*first == b'0' && !rest.is_empty()) || name.len() > 10 {
-        return None;
-    }
-    let text = std::str::from_utf8(name).ok()?;
-    text.parse().ok().filter(|index| *index != u32::MAX)
-}

@@ -1,8 +1,8 @@
 //! V8 → CBOR in one pass, for values without shared objects.
 
-use super::fast::{Bytes, index_of};
+use super::fast::Bytes;
 use crate::codec::cbor::{TAG_DATE, Writer};
-use crate::model::VALUE_DEPTH_MAX;
+use crate::model::{VALUE_DEPTH_MAX, array_index};
 
 /// A container with items still to come.
 enum Open {
@@ -147,7 +147,7 @@ impl Rewriter<'_> {
     /// JavaScript puts indexes first, ascending. Any other order is left to the tree, which sorts.
     fn in_order(&mut self, start: usize) -> Option<()> {
         // The head has one byte, since an index is short.
-        let index = self.to.out.get(start + 1..).and_then(index_of).map(u64::from);
+        let index = self.to.out.get(start + 1..).and_then(array_index).map(u64::from);
         let Some(Open::Object { next_index, .. }) = self.open.last_mut() else { return None };
         if index.is_some_and(|index| next_index.is_none_or(|next| index < next)) {
             return None;

@@ -1,9 +1,9 @@
 //! CBOR → V8 in one pass, for values without shared objects.
 
-use super::fast::{Bytes, index_of};
+use super::fast::Bytes;
 use crate::codec::cbor::Packed;
 use crate::codec::v8::Writer;
-use crate::model::VALUE_DEPTH_MAX;
+use crate::model::{VALUE_DEPTH_MAX, array_index};
 
 /// A container whose end is not written yet.
 struct Open {
@@ -130,7 +130,7 @@ fn name(from: &mut Bytes<'_>, to: &mut Writer) -> Option<()> {
     }
     let len = argument(first, from)?;
     let bytes = from.take(usize::try_from(len).ok()?)?;
-    match index_of(bytes) {
+    match array_index(bytes) {
         Some(index) => to.number(f64::from(index)),
         None => to.text(std::str::from_utf8(bytes).ok()?),
     }

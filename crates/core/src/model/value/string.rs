@@ -40,13 +40,18 @@ impl JsString {
     /// assert_eq!(JsString::from("010").as_array_index(), None);
     /// ```
     pub fn as_array_index(&self) -> Option<u32> {
-        let text = self.as_str()?;
-        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        if !digits || (text.starts_with('0') && text.len() > 1) {
-            return None;
-        }
-        text.parse().ok().filter(|index| *index != u32::MAX)
+        array_index(&self.0)
     }
+}
+
+/// As [`JsString::as_array_index`], of a name in WTF-8.
+pub fn array_index(name: &[u8]) -> Option<u32> {
+    let (first, rest) = name.split_first()?;
+    if !first.is_ascii_digit() || (*first == b'0' && !rest.is_empty()) || name.len() > 10 {
+        return None;
+    }
+    let text = std::str::from_utf8(name).ok()?;
+    text.parse().ok().filter(|index| *index != u32::MAX)
 }
 
 impl From<String> for JsString {
