@@ -3844,6 +3844,12 @@ export interface OpenKvOptions {
    * that were not sent yet and all later calls reject with the signal's reason; a write that may
    * have happened rejects with {@link KvOutcomeUnknownError}; streams of watches fail with the
    * reason.
+   *
+   * For the URL of an object store: ends the opening, also while it waits for the lead. Then the opening rejects with the
+   * signal's reason, and nothing of it is left. An open handle goes on when the signal aborts.
+   *
+   * @example
+   * const kv = await openKv("s3://my-bucket/shop", { lead: "wait", signal: AbortSignal.timeout(60_000) });
    */
   signal?: AbortSignal | undefined;
   /**

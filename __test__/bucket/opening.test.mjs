@@ -17,6 +17,7 @@ import { openKv, restore, serve } from "../../index.mjs";
 import { openkv } from "../cli/running.mjs";
 import { bucketUrl, newFolder } from "../kit/folder.mjs";
 import { open } from "../kit/server.mjs";
+import { HANG_MS, guard, until } from "../kit/time.mjs";
 
 const folder = newFolder("bucket-opening");
 let places = 0;
@@ -127,6 +128,48 @@ test("openings at the same time share a database, and another choice of the lead
     message: /another handle of this process with other options/,
   });
 });
+
+/** The option was refused, and nothing but the end of the process ended the wait. */
+test("a signal ends the wait for the lead, of each opening by itself, and nothing is left", async () => {
+  const { url, path } = fresh();
+  const cache = join(folder, "given-up");
+  const leader = await open(url);
+  await leader.set(["n"], 1);
+  const [one, two] = [new AbortController(), new AbortController()];
+  const waits = (signal) => openKv(url, { cache, lead: "wait", signal });
+  const [first, second] = [one, two].map(({ signal }) => isSettled(waits(signal)));
+  await until(() => existsSync(join(cache, "openkv-cache.sqlite3")), "an opening waits");
+  assert.ok(!first.done && !second.done);
+  // Whichever has the turn.
+  two.abort("second");
+  await assert.rejects(guard(second.promise, HANG_MS, "the end"), (reason) => reason === "second");
+  assert.ok(!first.done);
+  one.abort("first");
+  await assert.rejects(guard(first.promise, HANG_MS, "the end"), (reason) => reason === "first");
+  await assert.rejects(waits(AbortSignal.abort("before")), (reason) => reason === "before");
+  // The folder is free, and the lead is where it was.
+  const lease = readFileSync(join(path, "lease.json"), "utf8");
+  const reader = await open(url, { cache, lead: "never" });
+  assert.equal((await reader.get(["n"])).value, 1);
+  await reader.close();
+  await leader.set(["n"], 2);
+  assert.equal(JSON.parse(lease).id, JSON.parse(readFileSync(join(path, "lease.json"), "utf8")).id);
+  // A handle that is open goes on.
+  const late = new AbortController();
+  const next = guard(openKv(url, { lead: "wait", signal: late.signal }), HANG_MS, "the lead");
+  await leader.close();
+  const kv = await next;
+  late.abort();
+  await kv.set(["n"], 3);
+  await kv.close();
+});
+
+function isSettled(promise) {
+  const seen = { promise, done: false };
+  const end = () => (seen.done = true);
+  promise.then(end, end);
+  return seen;
+}
 
 /** The second handle had the times of the first, without a word. */
 test("handles of a process have the same times", async () => {

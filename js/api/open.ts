@@ -104,7 +104,6 @@ export async function openKv(
     native.replica = checkReplica(options);
   } else if (isBucket(located)) {
     requireFor("a database in an object store", options, [
-      "signal",
       "replica",
       "prefixes",
       "maxLag",

@@ -155,7 +155,7 @@ export class Session implements TurnMember, BatchOwner {
 
   /**
    * Opens a database in the background; rejects with the error of the addon, or with the reason of
-   * the signal. A remote database obeys the signal from then on.
+   * the signal. A database behind the URL of a server obeys the signal from then on.
    */
   static open(
     port: Port,
@@ -196,8 +196,9 @@ export class Session implements TurnMember, BatchOwner {
       throw errorOf(opening.failure);
     }
     const session = new Session(port, native, options, opening.lacks);
-    if (signal !== undefined) session.followSignal(signal);
+    if (signal?.aborted === true) await session.close();
     signal?.throwIfAborted();
+    if (signal !== undefined && options.bucket === undefined) session.followSignal(signal);
     return session;
   }
 

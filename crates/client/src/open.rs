@@ -255,8 +255,8 @@ pub fn open(target: &Target) -> Result<Database> {
     open_unless(target, Cancel::default())
 }
 
-/// As [`open`], with a signal that cancels the opening of a remote database. A local database
-/// ignores it.
+/// As [`open`], with a signal that cancels the opening of a remote database, or of one in an object store. Other
+/// databases ignore it.
 ///
 /// # Errors
 /// As [`open`]; `Closed` when cancelled.

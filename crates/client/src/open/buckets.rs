@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::database::{Database, Led};
 use crate::remote::{Cancel, Client, Opening, Servers};
-use openkv_core::model::{Encoding, Error, Result};
+use openkv_core::model::{BUCKET_OPENING_LOOK_MS, Encoding, Error, Result};
 use openkv_engines::bucket::{BucketEngine, BucketOptions, LeadMode, access_url, identity, timing};
 use openkv_store::Store;
 
@@ -25,14 +26,14 @@ static OPENED: Condvar = Condvar::new();
 /// process already has on it is joined.
 ///
 /// # Errors
-/// As [`BucketEngine::open`]; `Invalid` for a wrong URL.
+/// As [`BucketEngine::open`]; `Closed` when cancelled; `Invalid` for a wrong URL.
 pub(super) fn open_bucket(
     url: &str,
     how: How<'_>,
     leader: Option<&LeaderAccess>,
     cancel: Cancel,
 ) -> Result<Database> {
-    let store = joined_or_opened(url, how)?;
+    let store = joined_or_opened(url, how, &cancel)?;
     let Some(LeaderAccess { token, timeout }) = leader else { return Ok(Database::Store(store)) };
     let url = url.to_owned();
     // Whichever it is when a call needs one.
@@ -44,7 +45,11 @@ pub(super) fn open_bucket(
 /// The folder of the copy, whether the process leads, whether its reads may miss commits, and its URL as a server.
 type How<'a> = (Option<PathBuf>, &'a str, bool, Option<&'a str>);
 
-fn joined_or_opened(url: &str, (cache, lead, eventual, advertise): How<'_>) -> Result<Arc<Store>> {
+fn joined_or_opened(
+    url: &str,
+    (cache, lead, eventual, advertise): How<'_>,
+    cancel: &Cancel,
+) -> Result<Arc<Store>> {
     let lead = match lead {
         "never" => LeadMode::Never,
         "wait" => LeadMode::Wait,
@@ -67,7 +72,7 @@ fn joined_or_opened(url: &str, (cache, lead, eventual, advertise): How<'_>) -> R
         _ => false,
     };
     // Two copies at once would exclude each other from the cache, or from the lead.
-    let _turn = Turn::of(&of(timing(&place)?));
+    let _turn = Turn::of(&of(timing(&place)?), cancel)?;
     wait_closed_where(is_it);
     let stores = STORES.lock();
     if let Some((store, _)) = opened(&stores, &of(chosen)) {
@@ -83,7 +88,7 @@ fn joined_or_opened(url: &str, (cache, lead, eventual, advertise): How<'_>) -> R
     drop(stores);
     let of = of(chosen);
     let options = BucketOptions { url: url.to_owned(), cache, lead, eventual, advertise };
-    let engine = BucketEngine::open(&options)?;
+    let engine = BucketEngine::open(&options, &|| !cancel.is_raised())?;
     let agreed = (Encoding::Cbor, PageMemory::default());
     let (store, _) = start_once(|| Ok(of), agreed, || start(engine, false))?;
     if lead == LeadMode::Never {
@@ -97,13 +102,17 @@ struct Turn(StoreIdentity);
 
 impl Turn {
     /// Waits until nothing else opens it.
-    fn of(identity: &StoreIdentity) -> Self {
+    fn of(identity: &StoreIdentity, cancel: &Cancel) -> Result<Self> {
+        let look = Duration::from_millis(BUCKET_OPENING_LOOK_MS);
         let mut opening = OPENING.lock();
         while opening.contains(identity) {
-            OPENED.wait(&mut opening);
+            if cancel.is_raised() {
+                return Err(Error::closed());
+            }
+            OPENED.wait_for(&mut opening, look);
         }
         opening.push(identity.clone());
-        Self(identity.clone())
+        Ok(Self(identity.clone()))
     }
 }
 

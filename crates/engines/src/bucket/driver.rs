@@ -19,9 +19,9 @@ use openkv_core::chain::{
     EndWatch, EntryKind, Position, Standing, Tenure, Window, cover, encode as encode_object,
 };
 use openkv_core::model::{
-    BUCKET_FOLLOW_BYTES, BUCKET_IDLE_MS, BUCKET_OBJECT_BYTES_MIN, BUCKET_POLL_BUSY_MS,
-    BUCKET_POLL_IDLE_MS, BUCKET_READS_AT_ONCE, BUCKET_RETRY_MS, BUSY_TIMEOUT_MS_DEFAULT, Error,
-    Kind, Result,
+    BUCKET_FOLLOW_BYTES, BUCKET_IDLE_MS, BUCKET_OBJECT_BYTES_MIN, BUCKET_OPENING_LOOK_MS,
+    BUCKET_POLL_BUSY_MS, BUCKET_POLL_IDLE_MS, BUCKET_READS_AT_ONCE, BUCKET_RETRY_MS,
+    BUSY_TIMEOUT_MS_DEFAULT, Error, Kind, Result,
 };
 
 pub(super) struct Driver {
@@ -101,8 +101,8 @@ impl Driver {
     /// Works until this process leads, however long the store fails meanwhile.
     ///
     /// # Errors
-    /// Those that no other attempt of this driver ends.
-    pub(super) fn wait_for_lead(&mut self) -> Result<()> {
+    /// Those that no other attempt of this driver ends; `Closed` once `goes_on` says no.
+    pub(super) fn wait_for_lead(&mut self, goes_on: &dyn Fn() -> bool) -> Result<()> {
         while !matches!(self.lead.state.lock().role, Role::Leads(_)) {
             let look = self.follow().and_then(|look| self.try_to_lead().map(|()| look));
             let pause = match look {
@@ -113,7 +113,13 @@ impl Driver {
                 }
                 Err(error) => return Err(error),
             };
-            std::thread::sleep(pause);
+            let until = Instant::now() + pause;
+            while Instant::now() < until {
+                if !goes_on() {
+                    return Err(Error::closed());
+                }
+                std::thread::sleep(pause.min(Duration::from_millis(BUCKET_OPENING_LOOK_MS)));
+            }
         }
         Ok(())
     }

@@ -91,25 +91,32 @@ struct Local {
 }
 
 impl BucketEngine {
-    /// Opens a database, or creates it. With [`LeadMode::Wait`] it waits until the process leads.
+    /// Opens a database, or creates it. With [`LeadMode::Wait`] it waits until the process leads. Between two requests it
+    /// asks `goes_on`.
     ///
     /// # Errors
-    /// `Invalid` for a wrong URL and for a place with other objects; `Denied` without permission; `Unsupported` for a
+    /// `Closed` once `goes_on` says no; `Invalid` for a wrong URL and for a place with other objects; `Denied` without permission; `Unsupported` for a
     /// newer format and for a store without conditional writes; `Unavailable` if the store or the folder of the copy
     /// cannot be used, or there is no database and this process may not lead.
-    pub fn open(options: &BucketOptions) -> Result<Self> {
+    pub fn open(options: &BucketOptions, goes_on: &dyn Fn() -> bool) -> Result<Self> {
         let longest = Duration::from_millis(BUCKET_OPENING_MS_MAX);
-        attempt(longest, |attempts| Self::open_once(options, attempts))
+        let opened =
+            attempt(longest, goes_on, |attempts| Self::open_once(options, attempts, goes_on));
+        if goes_on() { opened } else { Err(Error::closed()) }
     }
 
-    fn open_once(options: &BucketOptions, attempts: &mut Attempts) -> Result<Self> {
+    fn open_once(
+        options: &BucketOptions,
+        attempts: &mut Attempts,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Self> {
         let creates = options.lead != LeadMode::Never;
         let Location { target, timing } = location::open(&options.url, creates)?;
         let (local, lead, mut driver) = Self::begin(options, Objects { target }, timing)?;
         if options.lead == LeadMode::Wait {
             // What fails from now on is no part of the opening.
             *attempts = Attempts::default();
-            driver.wait_for_lead()?;
+            driver.wait_for_lead(goes_on)?;
         }
         let thread = std::thread::Builder::new()
             .name("openkv-bucket".into())
@@ -155,14 +162,19 @@ impl Default for Attempts {
 }
 
 /// Repeats an opening whose request was lost, or that has read a snapshot while the log behind it was deleted; for as long
-/// as there are attempts, and no attempt begins after `longest`.
-fn attempt<T>(longest: Duration, mut open: impl FnMut(&mut Attempts) -> Result<T>) -> Result<T> {
+/// as there are attempts and `goes_on` says so, and no attempt begins after `longest`.
+fn attempt<T>(
+    longest: Duration,
+    goes_on: &dyn Fn() -> bool,
+    mut open: impl FnMut(&mut Attempts) -> Result<T>,
+) -> Result<T> {
     let mut attempts = Attempts::default();
     loop {
         attempts.left -= 1;
         match open(&mut attempts) {
             Err(error)
                 if attempts.left > 0
+                    && goes_on()
                     && attempts.began.elapsed() < longest
                     && matches!(error.kind(), Kind::Unavailable | Kind::Closed) =>
             {

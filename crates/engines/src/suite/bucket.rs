@@ -14,8 +14,8 @@ impl Compared {
         // Longer than any test.
         let url = format!("bucket+file://{}?lease=600s", self.0.path().join("objects").display());
         let cache = (lead != LeadMode::Never).then(|| self.0.path().join("cache"));
-        BucketEngine::open(&BucketOptions { url, cache, lead, eventual: false, advertise: None })
-            .unwrap()
+        let options = BucketOptions { url, cache, lead, eventual: false, advertise: None };
+        BucketEngine::open(&options, &|| true).unwrap()
     }
 }
 

@@ -47,6 +47,9 @@ pub const BUCKET_READ_WAIT_MS: u64 = 30_000;
 /// How long the creation of an object of the log is tried, in ms. After that the outcome of its commit is unknown.
 pub const BUCKET_COMMIT_MS_MAX: u64 = 60_000;
 
+/// How often an opening that waits looks whether its caller has given up, in ms.
+pub const BUCKET_OPENING_LOOK_MS: u64 = 20;
+
 /// Pause between two attempts after a failed request, in ms.
 pub const BUCKET_RETRY_MS: u64 = 200;
 

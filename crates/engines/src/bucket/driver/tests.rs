@@ -298,7 +298,7 @@ fn a_process_waits_for_the_lead_while_the_store_fails() {
         store.fail("GET lease.json", Fault::Refused);
     }
     store.fail("PUT log/", Fault::Lost);
-    process.driver.wait_for_lead().unwrap();
+    process.driver.wait_for_lead(&|| true).unwrap();
     assert_eq!(store.faults(), 0);
     process.add().unwrap();
 }
@@ -484,7 +484,7 @@ fn a_process_that_closes_does_not_ask_what_has_become_of_its_release() {
 fn an_opening_begins_no_attempt_after_its_time() {
     let openings = |longest| {
         let mut count = 0;
-        let refused = attempt::<()>(longest, |_| {
+        let refused = attempt::<()>(longest, &|| true, |_| {
             count += 1;
             Err(Error::unavailable("late"))
         });
