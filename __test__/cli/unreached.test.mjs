@@ -19,7 +19,7 @@ const withoutTerminal =
 test("a server that is not there is an error, at once or after --timeout", async () => {
   for (const [more, why] of [
     [[], /does the server run/],
-    // The last attempt may be cut off by the timeout.
+    // The timeout may cut off the only attempt, on a busy machine.
     [["--timeout", "300ms"], /does the server run|no connection in time/],
   ]) {
     const { code, out, err } = await openkv("-d", NOBODY, "--token", TOKEN, ...more, "get", "a");

@@ -86,6 +86,16 @@ test("a server that fails is asked once, and again until the timeout that was gi
   assert.ok(mock.counts.metadata > 2, `${mock.counts.metadata}`);
 });
 
+/** The error said that no answer came in time, and not why the attempts before had failed. */
+test("an attempt that the timeout cuts off leaves the reason of the one before", async () => {
+  const mock = await start();
+  mock.scripts.metadata = (...args) => args[3] > 1 || failWith(502)(...args);
+  await assert.rejects(openKv(mock.url, { accessToken, timeout: 2000 }), {
+    code: "UNAVAILABLE",
+    message: /no answer in time; before that, the metadata endpoint at .* 502 Bad Gateway/,
+  });
+});
+
 test("each URL of a list is asked once", async () => {
   const mock = await start();
   mock.scripts.metadata = failWith(500);

@@ -73,6 +73,8 @@ struct LastExchange {
     ended: Instant,
     /// Its failure, if it failed.
     failure: Option<Failure>,
+    /// Why the last one has failed that was not cut off by its deadline, since one succeeded.
+    reason: Option<String>,
 }
 
 /// The pauses of one waiting caller, longer with each failure since its start.
@@ -333,6 +335,7 @@ impl Credentials {
     /// Makes one exchange and records its result. Its grant gets this number.
     async fn exchange(&self, last: &mut Option<LastExchange>, number: u64, patience: Patience) {
         let before = self.current.lock().grant.clone();
+        let mut reason = last.as_ref().and_then(|last| last.reason.clone());
         let failure = match (self.exchange.once(number, patience).await, before) {
             (Ok(grant), Some(before)) if before.database != grant.database => {
                 Some(Failure::Final(self.exchange.another_database(&before, &grant)))
@@ -340,11 +343,23 @@ impl Credentials {
             (Ok(grant), _) => {
                 self.exchange.sources.answered(grant.source);
                 *self.current.lock() = Current { grant: Some(Arc::new(grant)), doubt: None };
+                reason = None;
                 None
             }
-            (Err(failure), _) => Some(failure),
+            (Err(Failure::Passing(mut why, least)), _) if Instant::now() >= patience.answered => {
+                if let Some(reason) = &reason {
+                    why = format!("{why}; before that, {reason}");
+                }
+                Some(Failure::Passing(why, least))
+            }
+            (Err(failure), _) => {
+                if let Failure::Passing(why, _) = &failure {
+                    reason = Some(why.clone());
+                }
+                Some(failure)
+            }
         };
-        *last = Some(LastExchange { ended: Instant::now(), failure });
+        *last = Some(LastExchange { ended: Instant::now(), failure, reason });
     }
 }
 
@@ -365,7 +380,7 @@ mod tests {
         let ended = Instant::now();
         let failed = |ended, least| {
             let failure = Some(Failure::Passing(String::new(), least));
-            LastExchange { ended, failure }
+            LastExchange { ended, failure, reason: None }
         };
         let mut pauses = Pauses::default();
         let first = failed(ended, Duration::ZERO);
@@ -378,7 +393,7 @@ mod tests {
         let least = ms(RETRY_DELAY_MS_MAX + 1);
         let limited = failed(later + ms(1), least);
         assert_eq!(pauses.end(&limited, || u64::MAX), later + ms(1) + least);
-        let answered = LastExchange { ended, failure: None };
+        let answered = LastExchange { ended, failure: None, reason: None };
         assert_eq!(pauses.end(&answered, || 0), ended + ms(METADATA_INTERVAL_MS_MIN));
     }
 }
