@@ -54,9 +54,37 @@ test("an unknown scheme is answered by those that work", async () => {
 
 test("a limit is told without advice that no command can follow", async () => {
   const key = JSON.stringify("k".repeat(2100));
-  const err = await fault(1, "-d", path("a.db"), "set", key, "1");
+  const err = await fault(2, "-d", path("a.db"), "set", key, "1");
   assert.match(err, /Key too large for write \(max 2048 bytes\): 2102 bytes given/);
   assert.doesNotMatch(err, /openKv|limits\./);
+});
+
+/** They had the exit code of a database that refuses. */
+test("faults of arguments that only the library finds have exit code 2", async () => {
+  const [db, long] = [path("codes.db"), "n".repeat(3000)];
+  const codeOf = async (...args) => (await openkv("-d", db, ...args)).code;
+  assert.equal(await codeOf("set", "text", "x"), 0);
+  for (const args of [
+    ["list", "--depth", "0"],
+    ["list", "a", "--start", "b", "--end", "c"],
+    ["get", '["a", {}]'],
+    ["get", long],
+    ["count", "--where", "{ a: { $gtee: 1 } }"],
+    ["queue", "receive", long],
+    ["queue", "limit", "q", "--concurrency", "0"],
+    ["enqueue", "1", "--delay", "9999d"],
+    ["index", "create", "p", ""],
+    ["watch", "--prefix", "a", "--since", "zz"],
+  ])
+    assert.equal(await codeOf(...args), 2, `${args}`);
+  // What is stored, and files that are there, are no faults of the command line.
+  for (const args of [
+    ["sum", "text", "1"],
+    ["atomic", '{ sum: ["text"], value: 1 }'],
+    ["list", "--order-by", "name"],
+    ["backup", db],
+  ])
+    assert.equal(await codeOf(...args), 1, `${args}`);
 });
 
 test("a literal that does not end says what is missing", async () => {

@@ -5,6 +5,7 @@ import type { Kv } from "../api/kv.js";
 import { parseDuration } from "../arguments/duration.js";
 import { isVersionstamp } from "../arguments/moment.js";
 import { withDatabase } from "./database.js";
+import { asOutcome } from "./outcome.js";
 import type { Style } from "./output.js";
 
 /** A moment as `kv.at` takes it. */
@@ -55,10 +56,15 @@ export const AT: readonly [string, string, (text: string) => Moment] = [
 export async function momentOf(kv: Kv, at: Moment | undefined): Promise<Kv> {
   if (at === undefined) return kv;
   try {
-    return await kv.at(at);
+    return await atMoment(kv, at);
   } finally {
     await kv.close();
   }
+}
+
+/** Whether the database has a moment is no fault of the command line. */
+export function atMoment(kv: Kv, at: Moment): Promise<Kv> {
+  return asOutcome(() => kv.at(at));
 }
 
 /** Runs work on the existing database of the command line, at a moment if one is given. */
@@ -69,7 +75,7 @@ export async function withDatabaseReading(
 ): Promise<void> {
   await withDatabase(command, "read", async (kv, style) => {
     if (at === undefined) return await work(kv, style);
-    const then = await kv.at(at);
+    const then = await atMoment(kv, at);
     try {
       await work(then, style);
     } finally {

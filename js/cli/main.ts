@@ -1,6 +1,7 @@
 // Duty: the command `openkv`: its commands and its exit code.
 
 import { Command, CommanderError, Option } from "commander";
+import { isRefusedInput } from "../model/errors.js";
 import { inWords } from "./advice.js";
 import { addArchiveCommands } from "./commands/archive.js";
 import { addAtomicCommand } from "./commands/atomic.js";
@@ -151,7 +152,8 @@ async function outcome(program: Command, words: readonly string[]): Promise<numb
     if (error instanceof OutputError && error.readerGone) return DONE;
     const message = inWords((error as Error).message ?? String(error));
     fail(error instanceof LiteralError ? `${message}; ${QUOTING}` : message);
-    const isUsage = error instanceof LiteralError || error instanceof WrongUsage;
+    const isUsage =
+      error instanceof LiteralError || error instanceof WrongUsage || isRefusedInput(error);
     return isUsage ? WRONG_USAGE : NOT_DONE;
   }
 }

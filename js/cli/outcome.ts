@@ -1,5 +1,7 @@
 // Duty: the errors that end a command, and its signal for interruption.
 
+import { isRefusedInput } from "../model/errors.js";
+
 /** Ends a command with exit code 1, or 130 after an interruption. */
 export class NotDone extends Error {
   readonly interrupted: boolean;
@@ -19,6 +21,20 @@ export async function asUsage<T>(check: () => T | Promise<T>): Promise<T> {
     return await check();
   } catch (error) {
     throw error instanceof TypeError ? new WrongUsage(error.message) : error;
+  }
+}
+
+/** The error of work on what is there, an entry or a file: it is no fault of the command line. */
+export function notDoneBy(error: unknown): unknown {
+  return isRefusedInput(error) ? new NotDone(error.message) : error;
+}
+
+/** Runs work on what is there; see {@link notDoneBy}. */
+export async function asOutcome<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw notDoneBy(error);
   }
 }
 

@@ -183,6 +183,12 @@ export function misuse(message: string): TypeError {
   return new TypeError(message);
 }
 
+/** Whether an error refuses what a call was given. A TypeError of the engine, which a bug causes, has no code. */
+export function isRefusedInput(error: unknown): error is TypeError | RangeError {
+  const code = codeOf(error);
+  return code === "INVALID" || code === "TOO_LARGE" || code === "RANGE";
+}
+
 /** The code of an error, if it has one. */
 export function codeOf(error: unknown): unknown {
   return isError(error) && Object.hasOwn(error, "code")

@@ -10,7 +10,7 @@ import type { KvArchive, KvKey } from "../../model/types.js";
 import { durationOf } from "../arguments.js";
 import type { Moment } from "../at.js";
 import { styleOf, withDatabaseAt } from "../database.js";
-import { NotDone, untilInterrupted } from "../outcome.js";
+import { NotDone, asOutcome, notDoneBy, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts } from "../output.js";
 import { Progress } from "../progress.js";
 
@@ -84,11 +84,12 @@ export function addArchiveCommands(program: Command): void {
       await withDatabaseAt(file, command, "existing", async (kv, style) => {
         const { signal, release } = untilInterrupted();
         try {
-          const running = await kv.archive({
+          const given = {
             to: target,
             ...(snapshotEvery !== undefined && { snapshotEvery }),
             ...(retention !== undefined && { retention }),
-          });
+          };
+          const running = await asOutcome(() => kv.archive(given));
           note(`archiving to ${target}`);
           await follow(running, signal);
           await running.stop();
@@ -107,7 +108,9 @@ export function addArchiveCommands(program: Command): void {
     .description("print the snapshots and the extent of an archive")
     .argument("<target>", TARGET)
     .action(async (target: string, _: unknown, command: Command) => {
-      const listing = await runArchiveJob<Listing>({ kind: "list", target: targetOf(target) });
+      const listing = await asOutcome(() =>
+        runArchiveJob<Listing>({ kind: "list", target: targetOf(target) }),
+      );
       if (styleOf(command).json) return await print(JSON.stringify(inJson(listing)));
       for (const line of linesOf(listing)) await print(line);
     });
@@ -134,7 +137,8 @@ export function addArchiveCommands(program: Command): void {
     .action(async (target: string, options: { retention: string }, command: Command) => {
       const beforeMs = Date.now() - durationOf("--retention", options.retention);
       const job = { kind: "prune", target: targetOf(target), beforeMs } as const;
-      await printFacts(await runArchiveJob<Record<string, number>>(job), styleOf(command));
+      const pruned = await asOutcome(() => runArchiveJob<Record<string, number>>(job));
+      await printFacts(pruned, styleOf(command));
     });
 }
 
@@ -221,7 +225,7 @@ async function withProgress<Result>(what: string, job: ArchiveJob): Promise<Resu
     });
   } catch (error) {
     if (signal.aborted) throw new NotDone("interrupted: nothing was written", true);
-    throw error;
+    throw notDoneBy(error);
   } finally {
     progress?.end(0);
     release();

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import { notUnique } from "../../session/violations.js";
 import { applySteps, parseSteps, type Step, textsOf } from "../atomic-description.js";
 import { readsInput, withDatabase } from "../database.js";
-import { NotDone } from "../outcome.js";
+import { NotDone, asOutcome } from "../outcome.js";
 import { note, print, shownKey } from "../output.js";
 import { plainValue } from "../plain-json.js";
 import { STANDARD } from "./export.js";
@@ -27,7 +27,7 @@ export function addAtomicCommand(program: Command): void {
       await withDatabase(command, "any", async (kv, style) => {
         const operation = kv.atomic();
         applySteps(operation, steps);
-        const result = await operation.commit();
+        const result = await asOutcome(() => operation.commit());
         if (!result.ok) {
           const { failed, violations } = result;
           if (style.json) await print(await plainValue({ ok: false, failed, violations }));

@@ -23,7 +23,7 @@ import {
   sameDatabase,
   styleOf,
 } from "../database.js";
-import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
+import { NotDone, WrongUsage, asOutcome, untilInterrupted } from "../outcome.js";
 import { note, print, shownKey } from "../output.js";
 import { Progress } from "../progress.js";
 import { type Beside, sideBySide, stampsOf } from "../side-by-side.js";
@@ -78,7 +78,9 @@ export function addCopyCommand(program: Command): void {
           const batch = new CopyBatch(writer, most, rule !== "replace");
           if (encoding === undefined && isNew && existsSync(to) && !styleOf(command).json)
             note(`${to} is new, with values in CBOR: for a file that Deno opens, --encoding v8`);
-          await copyAll({ from: reader, to: writer, prefix, rule }, batch, styleOf(command).json);
+          await asOutcome(() =>
+            copyAll({ from: reader, to: writer, prefix, rule }, batch, styleOf(command).json),
+          );
         } finally {
           await writer.close();
         }

@@ -6,7 +6,7 @@ import type { KvKey, KvSumOptions } from "../../model/types.js";
 import { UNITS, duration, KEY_WORDS, key, keyOf } from "../arguments.js";
 import { withDatabase } from "../database.js";
 import { parseLiteral, parseWord } from "../literal.js";
-import { NotDone, WrongUsage } from "../outcome.js";
+import { NotDone, WrongUsage, asOutcome } from "../outcome.js";
 import { print, type Style } from "../output.js";
 
 export function addEntryCommands(program: Command): void {
@@ -118,7 +118,8 @@ async function setExpiry(
 /** The operation reports what is wrong with a number or an item, and the database what is wrong with the entry. */
 async function commit(command: Command, made: (kv: Kv) => ReturnType<Kv["atomic"]>): Promise<void> {
   await withDatabase(command, "any", async (kv, style) => {
-    const result = await operationOf(kv, made).commit();
+    const operation = operationOf(kv, made);
+    const result = await asOutcome(() => operation.commit());
     if (!result.ok) throw new NotDone("nothing was written");
     if (style.json) await print(JSON.stringify({ versionstamp: result.versionstamp }));
   });

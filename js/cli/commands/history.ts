@@ -7,7 +7,7 @@ import type { Kv } from "../../api/kv.js";
 import type { ExportedEntry } from "../../interchange/encode.js";
 import type { KvHistoryOptions, KvKey } from "../../model/types.js";
 import { KEY_WORDS, key, keyOf, some } from "../arguments.js";
-import { type Moment, moment } from "../at.js";
+import { atMoment, type Moment, moment } from "../at.js";
 import { type GlobalOptions, withDatabase, withDatabaseAt } from "../database.js";
 import { NotDone, untilInterrupted } from "../outcome.js";
 import { type Difference, note, printDifference, printVersion, type Style } from "../output.js";
@@ -61,9 +61,9 @@ interface DiffOptions {
 const PAGE_KEYS = 1000;
 
 async function diff(kv: Kv, { from, to, prefix = [] }: DiffOptions, style: Style): Promise<void> {
-  const before = await kv.at(from);
+  const before = await atMoment(kv, from);
   try {
-    const after = await (to === undefined ? presentOf(kv) : kv.at(to));
+    const after = await (to === undefined ? presentOf(kv) : atMoment(kv, to));
     try {
       await compare({ before, after }, prefix, style);
     } finally {

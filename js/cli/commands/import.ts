@@ -18,7 +18,7 @@ import {
   withDatabase,
 } from "../database.js";
 import { type ImportIdentity, ImportMark, readMark } from "../import-mark.js";
-import { NotDone, untilInterrupted } from "../outcome.js";
+import { NotDone, asOutcome, untilInterrupted } from "../outcome.js";
 import { fail, note, print } from "../output.js";
 import { Progress } from "../progress.js";
 import { STANDARD } from "./export.js";
@@ -56,7 +56,7 @@ export function addImportCommand(program: Command): void {
               sourceBytes === undefined || isMemory(located)
                 ? undefined
                 : { database, prefix, sourceBytes, sourceModifiedMs };
-            await importFrom(kv, source, identity, options, json);
+            await asOutcome(() => importFrom(kv, source, identity, options, json));
           },
           opening,
         );

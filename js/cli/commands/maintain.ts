@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { type GlobalOptions, withDatabase, withDatabaseAt } from "../database.js";
-import { NotDone, untilInterrupted } from "../outcome.js";
+import { NotDone, notDoneBy, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts } from "../output.js";
 import { Progress } from "../progress.js";
 import type { Kv } from "../../api/kv.js";
@@ -37,7 +37,7 @@ export function addMaintenanceCommands(program: Command): void {
         } catch (error) {
           progress?.end(0);
           if (signal.aborted) throw new NotDone("interrupted: the copy was removed", true);
-          throw error;
+          throw notDoneBy(error);
         } finally {
           release();
         }

@@ -22,7 +22,7 @@ import {
 } from "../arguments.js";
 import { AT, type AtOptions, withDatabaseReading } from "../at.js";
 import { withDatabase } from "../database.js";
-import { NotDone, unlessAborted, untilInterrupted } from "../outcome.js";
+import { NotDone, asOutcome, unlessAborted, untilInterrupted } from "../outcome.js";
 import {
   note,
   print,
@@ -87,10 +87,14 @@ export function addReadCommands(program: Command): void {
         if (explain) return await printExplanation(await kv.explain(selector, given), style);
         const withExpiry = await supportsExpiry(kv, selector);
         const listed = kv.list(selector, { ...given, withExpiry } as KvListOptions);
-        for await (const entry of listed) {
-          if (options.keysOnly) await printKey(entry, style);
-          else await printEntry(entry, style);
-        }
+        const printAll = async () => {
+          for await (const entry of listed) {
+            if (options.keysOnly) await printKey(entry, style);
+            else await printEntry(entry, style);
+          }
+        };
+        // The database may have no index for the order.
+        await (options.orderBy === undefined ? printAll() : asOutcome(printAll));
       });
     });
 

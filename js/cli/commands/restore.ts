@@ -7,7 +7,7 @@ import type { KvKey } from "../../model/types.js";
 import { type Moment, moment } from "../at.js";
 import { styleOf } from "../database.js";
 import { parseKey } from "../literal.js";
-import { NotDone, WrongUsage, untilInterrupted } from "../outcome.js";
+import { NotDone, WrongUsage, notDoneBy, untilInterrupted } from "../outcome.js";
 import { printFacts } from "../output.js";
 import { Progress } from "../progress.js";
 import { restoreArchive } from "./archive.js";
@@ -64,7 +64,7 @@ export function addRestoreCommand(program: Command): void {
       } catch (error) {
         progress?.end(0);
         if (signal.aborted) throw new NotDone("interrupted: nothing was replaced", true);
-        throw error;
+        throw notDoneBy(error);
       } finally {
         release();
       }

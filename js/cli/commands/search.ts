@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { KvFilter, KvIndexOptions, KvKey, KvSearchOptions } from "../../model/types.js";
 import { count, counts, indexPath, key, withWhere, some } from "../arguments.js";
 import { withDatabase } from "../database.js";
-import { NotDone } from "../outcome.js";
+import { NotDone, asOutcome } from "../outcome.js";
 import { note, print, printFacts, printFound } from "../output.js";
 import { Progress } from "../progress.js";
 import { whereOf } from "./reads.js";
@@ -23,10 +23,9 @@ export function addSearchCommands(program: Command): void {
     .action(async (prefix: KvKey, query: string, options: SearchFlags, command: Command) => {
       const { where, ...given } = options;
       await withDatabase(command, "read", async (kv, style) => {
-        const found = await kv.search(prefix, query, {
-          ...given,
-          ...whereOf({ where } as Filtered),
-        });
+        const all = { ...given, ...whereOf({ where } as Filtered) };
+        // The database may have no such index.
+        const found = await asOutcome(() => kv.search(prefix, query, all));
         for (const entry of found.entries) await printFound(entry, style);
         if (!found.complete) note("the index is still being built: older entries may be missing");
         if (found.cursor !== null) note(`--cursor ${found.cursor} goes on from here`);
