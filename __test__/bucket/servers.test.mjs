@@ -47,6 +47,22 @@ clusterTests({
   isKnownAtOnce: true,
 });
 
+// The error was that this database offers no backup, which a handle on the object store makes.
+test("a backup by a server on an object store is refused, with what to do instead", async () => {
+  const { cluster } = newCluster();
+  const server = await cluster.start();
+  const accessToken = await createAt([server], "shop");
+  const kv = await open(`${server.url}/shop`, { accessToken });
+  await kv.set(["a"], 1);
+  const file = `${freshFolder()}.sqlite3`;
+  await assert.rejects(kv.backup(file), {
+    code: "UNSUPPORTED",
+    message:
+      /server offers none .* object store with lead: "never" .* openkv backup .* openkv copy/,
+  });
+  assert.ok(!existsSync(file));
+});
+
 // Each server has a log of its own: a replica followed one of them, and failed for good once another one led.
 test("a replica of servers on an object store is refused, with what to open instead", async () => {
   const { cluster, objects } = newCluster();

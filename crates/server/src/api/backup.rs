@@ -88,9 +88,14 @@ fn hashes(list: &HeaderValue) -> Vec<[u8; 32]> {
 
 async fn made(client: &Client) -> Result<Download, Problem> {
     let store = store_of(&client.database).await?;
-    let capabilities = store.capabilities();
-    let Some(path) = client.database.file().filter(|_| capabilities.has(Capability::Backup)) else {
-        return Err(capabilities.refusal(Capability::Backup).into());
+    store.capabilities().require(Capability::Backup)?;
+    let Some(path) = client.database.file() else {
+        return Err(Error::lacking(
+            Capability::Backup,
+            "backup: a server offers none of a database in an object store: open the URL of the database in the object \
+             store with lead: \"never\" and call backup there, as openkv backup does, or use openkv copy for its entries",
+        )
+        .into());
     };
     let made = client.database.downloads.make(&store, path).await?;
     // A client reads the error.
