@@ -121,6 +121,11 @@ test("an archive option that cannot be used is refused by its name", async () =>
     [{ archive: { to: target, retention: "soon" } }, /archive\.retention must be a duration/],
     [{ archive: { to: target, snapshotEvery: 0 } }, /archive\.snapshotEvery must be a duration/],
     [{ archive: { to: "ftp://host/x" } }, /is no place for an archive/],
+    // A folder of this name was made, and the archive was there.
+    [
+      { archive: { to: "s3:/bucket/x" } },
+      /target of an archive begins with s3: and is no URL: .*s3:\/\//,
+    ],
     [{ archive: { to: "s3://me:secret-1@bucket/x" } }, /credentials in the environment/],
     [{ archive: { to: target }, readonly: true }, /leave out readonly/],
   ];

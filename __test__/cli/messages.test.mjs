@@ -75,6 +75,7 @@ test("faults of arguments that only the library finds have exit code 2", async (
     ["enqueue", "1", "--delay", "9999d"],
     ["index", "create", "p", ""],
     ["watch", "--prefix", "a", "--since", "zz"],
+    ["archive", "run", db, "s3:/bucket/x"],
   ])
     assert.equal(await codeOf(...args), 2, `${args}`);
   // What is stored, and files that are there, are no faults of the command line.

@@ -30,6 +30,9 @@ const SCHEMES = [...SERVER_SCHEMES, ...POSTGRES_SCHEMES, ...BUCKET_SCHEMES, "fil
 /** The start of a URL. The letter of a drive, as in C://data, is not a scheme. */
 const URL_START = /^(?:file:|[a-z][a-z0-9+.-]+:\/\/)/i;
 
+/** The scheme of a known URL that is no URL: one slash, or none. */
+const HALF_URL = /^(https?|postgres|postgresql|s3|gs|az|bucket\+file):(?!\/\/)/i;
+
 /** A comma between the URLs of two servers of a database. */
 const BETWEEN_URLS = /,(?=https?:\/\/)/i;
 /** A comma before a URL that no list of servers can hold, or that is not directly behind it. */
@@ -47,6 +50,17 @@ export function locate(path: unknown, readonly: boolean): string {
   throw invalid(
     `Filename cannot be empty: received ${shown(path)}; ` +
       'openKv takes a path, ":memory:", or a file:, http:, https:, postgres: or s3: URL',
+  );
+}
+
+/** Throws for a text that begins as a URL and would be taken for a path. It may hold a password: the message has its scheme only. */
+export function refuseHalfUrl(what: string, text: string): void {
+  const scheme = HALF_URL.exec(text)?.[1]?.toLowerCase();
+  if (scheme === undefined) return;
+  const slashes = scheme === "bucket+file" ? ":///" : "://";
+  throw invalid(
+    `${what} begins with ${scheme}: and is no URL: one begins with ${scheme}${slashes}; ` +
+      `a path of that name begins with ./${scheme}:`,
   );
 }
 
@@ -84,6 +98,7 @@ export function withoutLogin(url: string): string {
 
 /** Throws for the URL of PostgreSQL or of an object store where a file is needed. */
 export function refuseElsewhere(path: string, method: string, instead: string): void {
+  refuseHalfUrl(`${method}: the path`, path);
   if (!isElsewhere(path)) return;
   const where = isBucket(path) ? "in an object store" : "on PostgreSQL";
   throw new KvError("UNSUPPORTED", `${method}: not for a database ${where}: ${instead}`);
@@ -110,6 +125,7 @@ function locateText(text: string): string {
   const start = URL_START.exec(text)?.[0].toLowerCase();
   if (start === undefined) {
     if (BETWEEN_URLS.test(text)) throw badList();
+    refuseHalfUrl("The path", text);
     return resolve(text);
   }
   const url = start + text.slice(start.length);

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { checkOptions, shown } from "../arguments/check.js";
 import { checkDuration } from "../arguments/duration.js";
+import { refuseHalfUrl } from "../arguments/location.js";
 import { onAbort } from "../arguments/signal.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { bare } from "../model/define.js";
@@ -20,6 +21,7 @@ const PROGRESS_MS = 100;
 
 /** A place in an object store as it is; a folder as an absolute path. */
 export function targetOf(to: string): string {
+  refuseHalfUrl("The target of an archive", to);
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(to) ? to : resolve(to);
 }
 

@@ -10,7 +10,7 @@ import type { KvArchive, KvKey } from "../../model/types.js";
 import { durationOf } from "../arguments.js";
 import type { Moment } from "../at.js";
 import { styleOf, withDatabaseAt } from "../database.js";
-import { NotDone, asOutcome, notDoneBy, untilInterrupted } from "../outcome.js";
+import { NotDone, asOutcome, asUsage, notDoneBy, untilInterrupted } from "../outcome.js";
 import { note, print, printFacts } from "../output.js";
 import { Progress } from "../progress.js";
 
@@ -81,6 +81,7 @@ export function addArchiveCommands(program: Command): void {
       const { snapshotEvery, retention } = options;
       if (snapshotEvery !== undefined) durationOf("--snapshot-every", snapshotEvery);
       if (retention !== undefined) durationOf("--retention", retention);
+      await asUsage(() => targetOf(target));
       await withDatabaseAt(file, command, "existing", async (kv, style) => {
         const { signal, release } = untilInterrupted();
         try {
