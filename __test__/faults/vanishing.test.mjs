@@ -8,7 +8,8 @@ import { test } from "node:test";
 import { newDirectory } from "./child/start.mjs";
 import { startPeer } from "../processes/peer/start.mjs";
 import { openKv } from "../../index.mjs";
-import { until } from "../kit/time.mjs";
+import { open, startServer } from "../kit/server.mjs";
+import { guard, HANG_MS, until } from "../kit/time.mjs";
 
 const windows = process.platform === "win32" && "an open file cannot be cut off or removed";
 
@@ -64,6 +65,32 @@ test("writes of a file that is gone are refused", { skip: windows }, async (t) =
   await assert.rejects(kv.set(["b"], 2), gone);
   await assert.rejects(kv.atomic().sum(["n"], 1n).enqueue(1).commit(), gone);
   await kv.close();
+});
+
+/** They waited for changes of the file that is gone, for good. */
+test("streams of a file that was replaced end, also by URL", { skip: windows }, async (t) => {
+  const path = join(newDirectory(t), "kv.sqlite3");
+  const kv = await open(path);
+  await kv.set(["a"], 1);
+  const copy = `${path}.backup`;
+  await kv.backup(copy);
+  const accessToken = "a-token-of-sixteen-chars";
+  const server = await startServer({ path, accessToken });
+  const remote = await open(server.url, { accessToken });
+  const feeds = [kv, remote].map((of) => of.watch({ prefix: ["a"] }).getReader());
+  const states = [kv, remote].map((of) => of.watch([["a"]]).getReader());
+  await kv.set(["a", 1], 2);
+  for (const feed of feeds) assert.equal((await feed.read()).value.changes[0].value, 2);
+  renameSync(copy, path);
+  const replaced = {
+    code: "CORRUPT",
+    message: /is another file than before: it was deleted or repl/,
+  };
+  const ended = async (stream) => {
+    while (!(await stream.read()).done);
+  };
+  for (const stream of [...feeds, ...states])
+    await assert.rejects(guard(ended(stream), HANG_MS, "the end of a stream"), replaced);
 });
 
 test("the directory is removed while the file is open", async (t) => {

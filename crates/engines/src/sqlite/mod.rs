@@ -87,10 +87,7 @@ pub use writer::SqliteWriter;
 
 pub(super) use fulltext::{BuiltEntry, PrivateIndexes};
 
-use super::{
-    Engine, ExternalCommits, ExternalWatch, GoesOn, Lengths, Maintenance, Park, Reader as _,
-    TellExternal,
-};
+use super::{Engine, ExternalWatch, GoesOn, Lengths, Maintenance, Park, Reader as _, TellExternal};
 use openkv_core::model::{Backup, Capabilities, Encoding, Error, Moment, PageMemory, Result};
 
 /// An existing database file, or a new one with its tables created.
@@ -368,10 +365,9 @@ impl Engine for SqliteEngine {
         let (connection, _, seat) = self.connect(Access::Read, SeatFor::Watch, self.busy)?;
         // The checks wait for no lock.
         connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
-        // The file does not say which keys a commit has changed.
-        let wake = Box::new(move || tell(&ExternalCommits::Unknown));
+        let presence = Presence::new(self.identity, self.path.clone());
         let connection = (connection, seat);
-        external::watch(connection, self.wal_path(), self.own.clone(), wake).map(Some)
+        external::watch(connection, self.wal_path(), self.own.clone(), presence, tell).map(Some)
     }
 }
 

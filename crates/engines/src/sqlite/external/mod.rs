@@ -1,4 +1,4 @@
-//! Detects commits of other processes.
+//! Detects commits of other processes, and that the file was deleted or replaced.
 //!
 //! A commit appends to the `-wal` file, which the operating system announces (inotify, kqueue,
 //! ReadDirectoryChangesW); slow polling covers file systems without announcements. The announcement
@@ -15,13 +15,15 @@ mod service;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use rusqlite::Connection;
 
+use super::identity::Presence;
 use super::pool::Seat;
 use super::statement::Statement;
 use super::wal_index::{Header, WalIndex};
-use crate::ExternalWatch;
+use crate::{ExternalCommits, ExternalWatch, TellExternal};
 use openkv_core::model::{Error, Result};
 
 /// The commits of this process, recorded by its writer.
@@ -68,9 +70,10 @@ pub(super) fn watch(
     (connection, seat): (Connection, Seat),
     wal: PathBuf,
     own: Arc<OwnCommits>,
-    wake: Box<dyn Fn() + Send>,
+    presence: Presence,
+    tell: TellExternal,
 ) -> Result<ExternalWatch> {
-    let mut looker = Looker::new(connection, own, wake)?;
+    let mut looker = Looker::new(connection, own, presence, tell)?;
     looker.seat = Some(seat);
     let registration = service::register(wal, Box::new(move || looker.look()))?;
     Ok(ExternalWatch::new(registration))
@@ -81,7 +84,10 @@ struct Looker {
     counter: Counter,
     index: WalIndex,
     own: Arc<OwnCommits>,
-    wake: Box<dyn Fn() + Send>,
+    presence: Presence,
+    /// The file was deleted or replaced: no commit is found any more.
+    is_lost: bool,
+    tell: TellExternal,
     /// The header at the last check.
     seen: Option<Header>,
     /// The number of external commits that the writer had found at that check.
@@ -96,7 +102,8 @@ impl Looker {
     fn new(
         connection: Connection,
         own: Arc<OwnCommits>,
-        wake: Box<dyn Fn() + Send>,
+        presence: Presence,
+        tell: TellExternal,
     ) -> Result<Self> {
         let sql = "SELECT version FROM data_version WHERE k = 0";
         let mut counter = Counter(Statement::prepare(&connection, sql)?);
@@ -111,7 +118,9 @@ impl Looker {
             counter,
             index,
             own,
-            wake,
+            presence,
+            is_lost: false,
+            tell,
             seen: None,
             external_commits,
             _connection: connection,
@@ -120,6 +129,15 @@ impl Looker {
     }
 
     fn look(&mut self) {
+        if self.is_lost {
+            return;
+        }
+        if let Err(gone) = self.presence.verify(Instant::now()) {
+            self.is_lost = true;
+            // Of its streams no attempt helps, where that of a read may meet the file again.
+            let error = Error::corrupt(gone.message());
+            return (self.tell)(&ExternalCommits::Lost(error));
+        }
         let header = self.index.header();
         if self.seen == Some(header) {
             return;
@@ -132,7 +150,8 @@ impl Looker {
         let ours = version.is_some_and(|version| self.own.left_last(version));
         if first || met != self.external_commits || !ours {
             self.external_commits = met;
-            (self.wake)();
+            // The file does not say which keys a commit has changed.
+            (self.tell)(&ExternalCommits::Unknown);
         }
     }
 }
