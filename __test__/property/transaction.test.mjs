@@ -58,8 +58,11 @@ function write(tx, own, random) {
     own.apply([{ type: "delete", key }], null);
   } else if (kind === 2 && (before === undefined || Array.isArray(before.value))) {
     tx.append(key, [value]);
-    // Not by spreading: holes stay holes.
-    leave((before?.value ?? []).concat([value]));
+    // Not by spreading: holes stay holes, and names that are no indexes stay.
+    const list = before?.value ?? [];
+    const grown = Object.assign(new Array(list.length), list);
+    grown.push(value);
+    leave(grown);
   } else if (kind === 3) {
     tx.delete(key).sum(key, 5).max(key, 7);
     leave(7);
