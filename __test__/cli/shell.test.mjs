@@ -170,3 +170,23 @@ test("on a terminal Ctrl-C ends the command, Ctrl-D the shell, and lines are kep
   ]);
   assert.equal(statSync(history).mode & 0o777, 0o600);
 });
+
+// The question stayed open: a `y` on the next line deleted the entries, and said nothing.
+test("Ctrl-C at a question ends the command, and the next line is a command", {
+  skip: withoutTerminal,
+  timeout: 120_000,
+}, async () => {
+  const db = path("question.db");
+  const { out, err } = await typed(db, "", [
+    ["openkv> ", "set k 1\r"],
+    ["openkv> ", "delete --prefix []\r"],
+    ["[y/N] ", "\u0003"],
+    ["openkv> ", "y\r"],
+    ["unknown command 'y'", ""],
+    ["openkv> ", "count\r"],
+    ["\n1\r", "\u0004"],
+  ]);
+  assert.equal(err, "");
+  assert.equal(JSON.parse(out)[0], 0);
+  assert.deepEqual(await contents(db), [[["k"], 1]]);
+});

@@ -116,8 +116,9 @@ class Shell {
       ...(jsonPlain ? ["--json=plain"] : json ? ["--json"] : []),
       ...(color ? [] : ["--no-color"]),
     ];
+    const ending = new AbortController();
     const [running, dropOutput] = runInShell(
-      (question) => this.#ask(question),
+      (question) => this.#ask(question, ending.signal),
       () => this.#lines.run(program, [...given, ...words]),
     );
     const cancelled = new Promise<number>((resolve) => {
@@ -125,6 +126,7 @@ class Shell {
         // Commands that a signal ends listen for it. Others go on, and their output is dropped.
         process.emit("SIGINT");
         dropOutput();
+        ending.abort();
         setTimeout(() => resolve(INTERRUPTED), CANCEL_GRACE_MS).unref();
       };
     });
@@ -143,10 +145,14 @@ class Shell {
     this.#reader.prompt();
   }
 
-  /** null: there is no terminal to ask on. */
-  #ask(question: string): Promise<string> | null {
+  /** null: there is no terminal to ask on. The answer is empty once the command is to end: the next line is a command. */
+  #ask(question: string, signal: AbortSignal): Promise<string> | null {
     if (!this.#isTerminal) return null;
-    return new Promise((resolve) => this.#reader.question(question, resolve));
+    if (signal.aborted) return Promise.resolve("");
+    return new Promise((resolve) => {
+      signal.addEventListener("abort", () => resolve(""));
+      this.#reader.question(question, { signal }, resolve);
+    });
   }
 }
 
