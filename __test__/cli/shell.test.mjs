@@ -190,3 +190,19 @@ test("Ctrl-C at a question ends the command, and the next line is a command", {
   assert.equal(JSON.parse(out)[0], 0);
   assert.deepEqual(await contents(db), [[["k"], 1]]);
 });
+
+// The prompt came back, and the process neither read a line nor ended.
+test("Ctrl-D during a command ends the shell behind it", {
+  skip: withoutTerminal,
+  timeout: 60_000,
+}, async () => {
+  const { out, err } = await typed(path("ended.db"), "", [
+    ["openkv> ", "set k 1\r"],
+    ["openkv> ", "queue receive q --wait 2s\r"],
+    ["--wait 2s\r", "\u0004"],
+  ]);
+  assert.equal(err, "");
+  const [code, screen] = JSON.parse(out);
+  assert.equal(code, 0);
+  assert.equal(screen.match(/openkv> /g).length, 2, screen);
+});

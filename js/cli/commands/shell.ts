@@ -51,6 +51,8 @@ class Shell {
   #reader: Interface;
   /** Ends the command that runs. */
   #cancel: (() => void) | undefined;
+  /** Whether the input has ended. A prompt would wait for more of it. */
+  #isClosed = false;
   #failed = 0;
 
   constructor(kv: Kv, options: GlobalOptions, lines: Lines) {
@@ -76,6 +78,9 @@ class Shell {
 
   async run(): Promise<void> {
     const reader = this.#reader;
+    reader.on("close", () => {
+      this.#isClosed = true;
+    });
     if (this.#isTerminal) {
       note(HELP);
       reader.on("history", (history: string[]) => writeHistory(history));
@@ -85,7 +90,7 @@ class Shell {
     for await (const line of reader) {
       if (["exit", "quit"].includes(line.trim())) break;
       await this.#take(line);
-      if (this.#isTerminal) reader.prompt();
+      if (this.#isTerminal && !this.#isClosed) reader.prompt();
     }
     reader.close();
     if (this.#failed > 0 && !this.#isTerminal) throw new NotDone(`${this.#failed} lines failed`);
