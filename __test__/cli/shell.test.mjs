@@ -27,6 +27,9 @@ test("a line is parted at spaces, but not inside quotes and brackets", () => {
     ["set k { a: 'it\\'s' }", ["set", "k", "{ a: 'it\\'s' }"]],
     ['set k date("2026-01-01")', ["set", "k", 'date("2026-01-01")']],
     ['set k "a\\"b"', ["set", "k", '"a\\"b"']],
+    ["set k v # it's a note", ["set", "k", "v"]],
+    ["# ['", []],
+    ["set a#b '#1' {} #", ["set", "a#b", "#1", "{}"]],
   ];
   for (const [line, words] of cases) assert.deepEqual(splitWords(line), words, line);
   for (const line of ["set [1", 'set "a', "set 'a"])
@@ -69,6 +72,14 @@ test("lines from a pipe run on one database, and what fails ends nothing", async
   const good = await openkv("-d", db, "--json", "shell", { input: "get users 2\ncount\n" });
   assert.equal(good.code, 0);
   assert.equal(good.out.split("\n").length, 3);
+});
+
+// `set k v # note` stored "note" under ["k", "v", "#"].
+test("a comment may follow a command", async () => {
+  const db = path("comments.db");
+  const { code, err } = await openkv("-d", db, "shell", { input: "set k v # note\n" });
+  assert.equal(code, 0, err);
+  assert.deepEqual(await contents(db), [[["k"], "v"]]);
 });
 
 test("a database in memory lives as long as its shell", async () => {

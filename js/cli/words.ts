@@ -1,7 +1,8 @@
 // Duty: splits a line of the shell into words.
 //
 // Spaces separate words, except inside quotes and brackets: `set ["users", 1] { name: "Ada" }` has
-// three. As in a shell, single quotes are removed; double quotes stay and make a literal a string.
+// three. As in a shell, single quotes are removed, and a word that begins with `#` begins a comment; double
+// quotes stay and make a literal a string.
 
 import { LiteralError } from "./literal.js";
 
@@ -16,6 +17,7 @@ export function splitWords(line: string): string[] {
       at++;
       continue;
     }
+    if (line[at] === "#") break;
     let word = "";
     let depth = 0;
     const start = at;

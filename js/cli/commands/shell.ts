@@ -100,8 +100,7 @@ class Shell {
     let code: number;
     try {
       const words = splitWords(line);
-      // `#` begins a comment, as in a shell.
-      if (words.length === 0 || words[0]!.startsWith("#")) return;
+      if (words.length === 0) return;
       if (words[0] === "shell") throw new WrongUsage("this is a shell already");
       code = await this.#execute(words);
     } catch (error) {
