@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
@@ -155,6 +155,26 @@ test("bytes, text and JSON go from one command into the other", {
   const bad = await openkv("-d", db, "set", "k", "--raw", "-", "--as", "json", { input: "{" });
   assert.equal(bad.code, 2);
   assert.match(bad.err, /the input is not JSON/);
+});
+
+// Each byte of `café` in Latin-1 that is not ASCII was stored as U+FFFD, with exit code 0.
+test("text that is not UTF-8 is refused, and stored only as bytes", async () => {
+  const db = path("latin1.db");
+  const file = path("latin1.txt");
+  writeFileSync(file, Buffer.from('"café"', "latin1"));
+  const input = Buffer.from('{ set: "k", value: "café" }', "latin1");
+  for (const args of [
+    ["set", "k", "--file", file, "--text"],
+    ["set", "k", "--file", file, "--as", "json"],
+    ["set", "k", "--file", file, "--as", "entry"],
+    ["atomic", { input }],
+  ]) {
+    const { code, err } = await openkv("-d", db, ...args);
+    assert.equal(code, 2, err);
+    assert.match(err, /^openkv: the input is not UTF-8: .*--as bytes stores it as it is\n$/);
+  }
+  assert.equal((await openkv("-d", db, "set", "k", "--file", file)).code, 0);
+  assert.deepEqual(await contents(db), [[["k"], new Uint8Array(readFileSync(file))]]);
 });
 
 test("plain JSON says of values what docs/cli.md says", async () => {

@@ -1,5 +1,6 @@
 // Duty: values as bytes on the standard streams: `get --raw` out, `set --raw` and `set --file` in.
 
+import { isUtf8 } from "node:buffer";
 import { decodeLine } from "../interchange/decode.js";
 import { parseJson } from "../interchange/integers.js";
 import { WrongUsage } from "./outcome.js";
@@ -30,7 +31,7 @@ export function readRaw(bytes: Buffer, kind: Kind): unknown {
     case "bytes":
       return new Uint8Array(bytes);
     case "text":
-      return bytes.toString();
+      return textOf(bytes);
     case "json":
       return readAs(bytes, "JSON", parseJson);
     case "entry":
@@ -38,9 +39,18 @@ export function readRaw(bytes: Buffer, kind: Kind): unknown {
   }
 }
 
+/** The text of an input. Bytes that are not UTF-8 would become other characters. */
+export function textOf(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString();
+  throw new WrongUsage(
+    "the input is not UTF-8: convert it to UTF-8 first; set --as bytes stores it as it is",
+  );
+}
+
 function readAs(bytes: Buffer, what: string, read: (text: string) => unknown): unknown {
+  const text = textOf(bytes).trim();
   try {
-    return read(bytes.toString().trim());
+    return read(text);
   } catch (error) {
     throw new WrongUsage(`the input is not ${what}: ${(error as Error).message}`);
   }

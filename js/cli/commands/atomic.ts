@@ -8,6 +8,7 @@ import { readsInput, withDatabase } from "../database.js";
 import { NotDone, asOutcome } from "../outcome.js";
 import { note, print, shownKey } from "../output.js";
 import { plainValue } from "../plain-json.js";
+import { textOf } from "../raw.js";
 import { STANDARD } from "./export.js";
 
 export function addAtomicCommand(program: Command): void {
@@ -23,7 +24,7 @@ export function addAtomicCommand(program: Command): void {
     .action(async (given: string[], _: unknown, command: Command) => {
       const isInput = given.length === 0 || (given.length === 1 && given[0] === STANDARD);
       if (isInput) readsInput(command);
-      const steps = parseSteps(isInput ? textsOf(readFileSync(0, "utf8")) : given);
+      const steps = parseSteps(isInput ? textsOf(textOf(readFileSync(0))) : given);
       await withDatabase(command, "any", async (kv, style) => {
         const operation = kv.atomic();
         applySteps(operation, steps);
