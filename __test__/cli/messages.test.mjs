@@ -185,3 +185,23 @@ test("a copy says when Deno does not open what it made", async () => {
   ])
     assert.doesNotMatch((await openkv("copy", db, to, ...more)).err, /CBOR/);
 });
+
+// The key ["accessToken"] was told as ["--token"], and the file kv.list as 'openkv list'.
+test("keys, names and paths are told as they are", async () => {
+  const db = path("named.db");
+  await openkv("-d", db, "set", "accessToken", "text");
+  const check = await openkv("-d", db, "atomic", '{ check: ["accessToken"], versionstamp: null }');
+  assert.match(check.err, /: \["accessToken"\]\n$/);
+  const sum = await openkv("-d", db, "sum", '["accessToken"]', "1");
+  assert.match(sum.err, /\(key \["accessToken"\]\)\n$/);
+  const literal = await openkv("-d", db, "set", "k", "{ accessToken: kv.list");
+  assert.match(literal.err, / of \{ accessToken: kv\.list;/);
+  for (const name of ["kv.list", "accessToken.db"]) {
+    const { err } = await openkv("-d", path(name), "get", "k");
+    assert.equal(err, `openkv: ${path(name)} does not exist\n`);
+  }
+  assert.equal(
+    inWords('give accessToken: ["value", "kv.list", "..", "0"]'),
+    'give --token: ["value", "kv.list", "..", "0"]',
+  );
+});

@@ -1,6 +1,6 @@
 // Duty: the message of an error in the words of the command line: its commands and options instead of
 // the methods and options of the library, times in ISO 8601.
-// Never: changes what an error says, or the code of one.
+// Never: changes what an error says, or the code of one; a part of a key, a name or a path.
 
 /** A command for each method that a message of the library names, with its usual arguments. */
 const COMMANDS: Readonly<Record<string, string>> = {
@@ -47,14 +47,14 @@ const RULES: readonly Rule[] = [
     to: "'openkv index create PREFIX FIELD --type value'",
   },
   {
-    from: /\bkv\.(\w+)(?:\([^()]*\))?/g,
+    from: /(?<![\w./\\-])kv\.(\w+)(?:\([^()]*\))?/g,
     to: (found, name) => (Object.hasOwn(COMMANDS, name) ? `'openkv ${COMMANDS[name]}'` : found),
   },
   {
     from: /\b(?:the|with the) option (\w+)\b/g,
     to: (found, name) => OPTIONS[name] ?? `${found} of openKv()`,
   },
-  { from: /\baccessToken\b/g, to: "--token" },
+  { from: /(?<![\w./\\-])accessToken\b(?![./\\-]\w)/g, to: "--token" },
   // The command line sets no limits of its own that a caller could raise.
   { from: /; raise limits\.\w+ of openKv to allow it/g, to: "" },
   // Commands have no such option: those that only read open a file so by themselves.
@@ -85,9 +85,19 @@ const FILE_FAULTS: Readonly<Record<string, string>> = {
   EACCES: "you may not open it",
 };
 
+/** A text in quotes: what a user has named, such as a part of a key. */
+const QUOTED = /"(?:[^"\\]|\\.)*"/g;
+/** The type of an index, which advice has in quotes. */
+const INDEX_TYPE = '"value"';
+
 /** A message of the library, as a command prints it. */
 export function inWords(message: string): string {
-  return RULES.reduce((text, { from, to }) => text.replace(from, to as string), message);
+  const named: string[] = [];
+  const bare = message.replace(QUOTED, (text) =>
+    text === INDEX_TYPE ? text : `"${named.push(text) - 1}"`,
+  );
+  const told = RULES.reduce((text, { from, to }) => text.replace(from, to as string), bare);
+  return told.replace(/"(\d+)"/g, (_, at) => named[at]!);
 }
 
 /** A message about the options of a server, with the options of `openkv serve`. */

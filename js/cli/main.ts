@@ -150,8 +150,9 @@ async function outcome(program: Command, words: readonly string[]): Promise<numb
     }
     // A reader that has closed the pipe (`| head`) is no failure.
     if (error instanceof OutputError && error.readerGone) return DONE;
-    const message = inWords((error as Error).message ?? String(error));
-    fail(error instanceof LiteralError ? `${message}; ${QUOTING}` : message);
+    const message = (error as Error).message ?? String(error);
+    // It quotes the literal of the user.
+    fail(error instanceof LiteralError ? `${message}; ${QUOTING}` : inWords(message));
     const isUsage =
       error instanceof LiteralError || error instanceof WrongUsage || isRefusedInput(error);
     return isUsage ? WRONG_USAGE : NOT_DONE;
