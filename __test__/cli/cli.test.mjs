@@ -1,7 +1,7 @@
 // Duty: the command as a user has it: a process with arguments, its output and its exit code.
 
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { contents, folderOfTests, openkv, start } from "./running.mjs";
@@ -54,6 +54,28 @@ const ENTRIES = [
   [["b", 2n], { deep: [new Date(0), new Uint8Array([1])] }],
   [["c", new Uint8Array([255])], new Map([[-0, undefined]])],
 ];
+
+// `openkv list` on a file that mktemp had made wrote a database of 120 KB into it.
+test("an empty file stays empty until something is stored", async () => {
+  const file = path("empty.db");
+  writeFileSync(file, "");
+  for (const args of [
+    ["list"],
+    ["get", "k"],
+    ["stats"],
+    ["check"],
+    ["delete", "k"],
+    ["copy", file, path("never.db")],
+    ["export", path("never.ndjson")],
+  ]) {
+    const { code, err } = await openkv("-d", file, ...args);
+    assert.deepEqual([code, err], [1, `openkv: ${file} is an empty file: it has no database\n`]);
+  }
+  assert.equal(statSync(file).size, 0);
+  for (const name of ["never.db", "never.ndjson"]) assert.equal(existsSync(path(name)), false);
+  assert.equal((await openkv("-d", file, "set", "k", "1")).code, 0);
+  assert.deepEqual(await contents(file), [[["k"], 1]]);
+});
 
 test("what is exported can be imported, under a prefix too", async () => {
   const db = await filled("from.db", ENTRIES);

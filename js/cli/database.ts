@@ -80,15 +80,19 @@ export function isMemory(located: string): boolean {
   return located === MEMORY;
 }
 
-/** Rejects if the database does not exist, so that a mistyped name does not create an empty one. */
+/** Rejects if the database does not exist, so that a mistyped name or an empty file does not become an empty one. */
 export async function requireExisting(located: string): Promise<void> {
   if (isElsewhere(located)) {
     // An opening for reading creates nothing, and its error names the databases that exist.
     await (await openKv(located, { readonly: true })).close();
     return;
   }
-  if (isServer(located) || isMemory(located) || existsSync(located)) return;
-  throw new NotDone(`${located} does not exist`);
+  if (isServer(located) || isMemory(located)) return;
+  const found = statSync(located, { throwIfNoEntry: false });
+  if (found === undefined) throw new NotDone(`${located} does not exist`);
+  // An opening makes a database of an empty file.
+  if (found.isFile() && found.size === 0)
+    throw new NotDone(`${located} is an empty file: it has no database`);
 }
 
 /** The canonical path or URL of an existing database. It holds no password. */
