@@ -92,7 +92,9 @@ test("every reading command reads a moment", async () => {
 test("moments that cannot be read are named", async () => {
   const { file } = await filled("refused.db");
   const on = (...args) => openkv("-d", file, ...args);
-  for (const words of ["monday", "1764000000", "2026-13-40", "0000", ""]) {
+  // February 30 was read as March 2, also by a restore.
+  const noDays = ["2026-02-30", "2025-02-29T10:00:00Z", "2026-04-31 10:00"];
+  for (const words of ["monday", "1764000000", "2026-13-40", "0000", "", ...noDays]) {
     const { code, err } = await on("get", "a", "1", "--at", words);
     assert.equal(code, 2, words);
     assert.match(err, /Give a time, as 2026-11-24T15:00:00Z, a duration/);

@@ -30,6 +30,8 @@ test("literals are JavaScript's, and some more", () => {
     ["u64(42)", new KvU64(42n)],
     ["u64(42n)", new KvU64(42n)],
     ['date("2026-01-01")', new Date("2026-01-01")],
+    ['date("2000-02-29")', new Date("2000-02-29")],
+    ['date("0000-02-29T10:00:00Z")', new Date("0000-02-29T10:00:00Z")],
     ["date(0)", new Date(0)],
     ["[]", []],
     ["[1, [2,], {a: 1, 'b c': [3], 5: null,},]", [1, [2], { a: 1, "b c": [3], 5: null }]],
@@ -70,6 +72,8 @@ test("what is no literal is refused where it goes wrong", () => {
     ['u8"0"', 3],
     ["u64(-1)", 1],
     ['date("soon")', 1],
+    ['date("2026-02-30")', 1],
+    ['date("1900-02-29T00:00:00Z")', 1],
     ['"\\u12"', 3],
     ["[".repeat(201), 201],
   ];

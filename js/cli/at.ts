@@ -5,6 +5,7 @@ import type { Kv } from "../api/kv.js";
 import { parseDuration } from "../arguments/duration.js";
 import { isVersionstamp } from "../arguments/moment.js";
 import { withDatabase } from "./database.js";
+import { hasDay } from "./literal.js";
 import { asOutcome } from "./outcome.js";
 import type { Style } from "./output.js";
 
@@ -36,7 +37,7 @@ export function moment(text: string): Moment {
 }
 
 function timeOf(text: string): Date | undefined {
-  if (ISO_TIME.test(text)) return new Date(text);
+  if (ISO_TIME.test(text)) return hasDay(text) ? new Date(text) : undefined;
   if (EPOCH_MS.test(text)) return new Date(Number(text));
   const ago = parseDuration(text);
   return Number.isNaN(ago) ? undefined : new Date(Date.now() - ago);

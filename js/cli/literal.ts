@@ -110,7 +110,17 @@ function formOf(form: Form, [first, second]: readonly unknown[]): { value: unkno
 function dateOf(given: unknown): Date {
   const made = new Date(given === null ? Number.NaN : (given as string | number));
   if (given !== null && Number.isNaN(made.getTime())) throw new Error("not a time");
+  if (typeof given === "string" && !hasDay(given)) throw new Error("the month has no such day");
   return made;
+}
+
+/** Whether the month of a time in ISO 8601 has its day: JavaScript reads 2026-02-30 as March 2. */
+export function hasDay(time: string): boolean {
+  const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})/.exec(time) ?? [];
+  if (day === undefined) return true;
+  // The calendar repeats after 400 years; Date.UTC() takes the years 0 to 99 for those from 1900 on.
+  const last = new Date(Date.UTC(Number(year) + 400, Number(month), 0));
+  return Number(day) <= last.getUTCDate();
 }
 
 function errorOf(type: unknown, given: unknown): { value: unknown } | undefined {
