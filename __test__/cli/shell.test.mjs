@@ -103,8 +103,8 @@ const LISTED = 20_000;
 const withoutTerminal =
   spawnSync("python3", ["-c", "import pty"]).status !== 0 && "needs a terminal (python3's pty)";
 
-/** Types into the shell on a terminal: each text once the one before it was answered by `until`. */
-function typed(db, history, steps) {
+/** Types on a terminal into the shell, or another command: each text once `until` was printed. */
+function typed(db, history, steps, command = ["shell"]) {
   const program = `
 import os, pty, sys, json, select
 steps = json.loads(sys.argv[1])
@@ -130,14 +130,14 @@ try:
     while True:
         data = os.read(fd, 65536)
         if not data: break
-        seen += data
+        everything += data
 except OSError: pass
 _, status = os.waitpid(pid, 0)
 print(json.dumps([os.waitstatus_to_exitcode(status), everything.decode(errors="replace")]))
 `;
   const child = spawn(
     "python3",
-    ["-c", program, JSON.stringify(steps), process.execPath, bin, "-d", db, "shell"],
+    ["-c", program, JSON.stringify(steps), process.execPath, bin, "-d", db, ...command],
     {
       env: { ...process.env, OPENKV_HISTORY: history, NO_COLOR: "1", TERM: "xterm" },
     },
@@ -216,4 +216,27 @@ test("Ctrl-D during a command ends the shell behind it", {
   const [code, screen] = JSON.parse(out);
   assert.equal(code, 0);
   assert.equal(screen.match(/openkv> /g).length, 2, screen);
+});
+
+// Ctrl-C was "Aborted with Ctrl+C" with exit code 1, as if the database had refused.
+test("at a question of a command Ctrl-C is exit code 130, all but yes is 1, and nothing is done", {
+  skip: withoutTerminal,
+  timeout: 60_000,
+}, async () => {
+  const db = path("asked.db");
+  await openkv("-d", db, "set", "k", "1");
+  for (const [answer, expected] of [
+    ["\u0003", 130],
+    ["\u0004", 1],
+    ["n\r", 1],
+  ]) {
+    const { out, err } = await typed(db, "", [["[y/N] ", answer]], ["delete", "--prefix", "[]"]);
+    assert.equal(err, "");
+    const [code, screen] = JSON.parse(out);
+    assert.equal(code, expected);
+    assert.match(screen, /\nopenkv: nothing was done\r\n$/);
+    assert.deepEqual(await contents(db), [[["k"], 1]]);
+  }
+  await typed(db, "", [["[y/N] ", "y\r"]], ["delete", "--prefix", "[]"]);
+  assert.deepEqual(await contents(db), []);
 });
