@@ -103,15 +103,16 @@ export const READING: readonly Tool[] = [
     },
     ["prefix", "query"],
     async (kv, given) => {
-      const options = {
-        limit: limitIn(given),
-        ...whereIn(given),
-        ...optionalText(given, "cursor"),
-      };
-      const found = await kv.search(keyIn(given, "prefix"), textIn(given, "query"), options);
-      const { entries, cursor: next, complete } = found;
+      const options = { ...whereIn(given), ...optionalText(given, "cursor") };
+      const find = (limit: number) =>
+        kv.search(keyIn(given, "prefix"), textIn(given, "query"), { ...options, limit });
+      const { entries, cursor: next, complete } = await find(limitIn(given));
       const document = await bounded(entries, () => next ?? "");
-      return { ...document, ...(complete ? {} : { note: "the index is still being built" }) };
+      const { length } = document.entries as readonly Document[];
+      // A search has the cursor of its last result only.
+      const rest = length < entries.length ? { cursor: (await find(length)).cursor } : {};
+      const note = complete ? {} : { note: "the index is still being built" };
+      return { ...document, ...rest, ...note };
     },
   ),
   reading(
