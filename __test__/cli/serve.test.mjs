@@ -1,7 +1,9 @@
 // Duty: serve, db and token as processes, and the other commands on a URL.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdirSync } from "node:fs";
+import { createServer } from "node:http";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { ended, folderOfTests, linesOf, openkv, start } from "./running.mjs";
@@ -140,6 +142,31 @@ test("databases and tokens of a server without an admin token need none; another
   assert.equal(code, 2);
   assert.match(err, /127\.0\.0\.1:\d+ asks for a token: give --admin-token or OPENKV_ADMIN_TOKEN/);
   assert.equal(await ended(closed.child, "SIGINT"), 0);
+});
+
+// "Unexpected token '<'", "(intermediate value) is not iterable" and "Invalid URL" named no server.
+test("a server that is none of openkv is named, and so is a URL that is none", async (t) => {
+  const other = createServer((request, response) => {
+    response.end(request.url.startsWith("/empty") ? "" : "<html></html>");
+  });
+  other.listen(0, "127.0.0.1");
+  await once(other, "listening");
+  t.after(() => other.close());
+  const url = `http://127.0.0.1:${other.address().port}`;
+  for (const server of [url, `${url}/empty`]) {
+    for (const command of ["db list", "db show shop", "token list", "db drop shop --yes"]) {
+      const { code, err } = await openkv(...command.split(" "), "--server", server);
+      assert.equal(code, 1, err);
+      assert.ok(err.startsWith(`openkv: ${url} is no server of openkv: it answers `), err);
+    }
+  }
+  for (const given of ["http://", "http://a b"]) {
+    for (const option of ["--server", "--db"]) {
+      const { code, err } = await openkv("db", "list", option, given);
+      assert.equal(code, 2, err);
+      assert.match(err, /http:\/\/.* is no URL: give one such as http:\/\/127\.0\.0\.1:4512\n$/);
+    }
+  }
 });
 
 test("what serve cannot do is wrong usage, or is told", async () => {

@@ -31,6 +31,8 @@ export interface DatabaseView {
 
 /** The status of an answer to a request without a token that needs one. */
 const UNAUTHORIZED = 401;
+/** The status of an answer without a document. */
+const NO_CONTENT = 204;
 
 /** Time limit of a request. */
 const ANSWER_MS_MAX = 30_000;
@@ -56,7 +58,7 @@ export async function ask<T>(
 ): Promise<T> {
   const options = command.optsWithGlobals<AdminOptions & GlobalOptions>();
   const token = options.adminToken ?? options.token ?? process.env.OPENKV_ADMIN_TOKEN;
-  const url = new URL(["v1/admin", ...path.map(encodeURIComponent)].join("/"), serverOf(options));
+  const url = urlOf(serverOf(options), ["v1/admin", ...path.map(encodeURIComponent)].join("/"));
   let answer: Response;
   try {
     answer = await fetch(url, {
@@ -78,7 +80,23 @@ export async function ask<T>(
     );
   }
   if (!answer.ok) throw new NotDone(`the server refused (${answer.status}): ${detailOf(text)}`);
-  return (text === "" ? undefined : JSON.parse(text)) as T;
+  if (answer.status === NO_CONTENT) return undefined as T;
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new NotDone(
+      `${url.origin} is no server of openkv: it answers ${method} ${url.pathname} with no JSON; check the URL`,
+    );
+  }
+}
+
+/** A URL, or the path below one. */
+function urlOf(given: string, path = ""): URL {
+  try {
+    return new URL(path, given);
+  } catch {
+    throw new WrongUsage(`${given} is no URL: give one such as http://127.0.0.1:4512`);
+  }
 }
 
 /** The text of a refusal: that of problem details, or all of it if a proxy has refused. */
@@ -96,5 +114,7 @@ function serverOf({ server, db }: AdminOptions & GlobalOptions): string {
   if (given === undefined || !/^https?:\/\//i.test(given)) {
     throw new WrongUsage("give the server's URL as --server or --db");
   }
-  return server === undefined ? new URL(urlsOf(given)[0]).origin : server.replace(/\/*$/, "/");
+  return server === undefined
+    ? urlOf(urlsOf(given)[0]).origin
+    : urlOf(server).href.replace(/\/*$/, "/");
 }
