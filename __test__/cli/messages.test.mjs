@@ -140,6 +140,10 @@ test("words of the library become those of the command line", () => {
     ["EMFILE: too many open files, open '/a'", "EMFILE: too many open files, open '/a'"],
     ["cd .. and a/../b...", "cd .. and a/../b..."],
     ["file kv.sqlite3", "file kv.sqlite3"],
+    ["kv.queue().receive: lockDuration must", "queue receive: --lock must"],
+    ["kv.queue().enqueue: deduplicationKey is", "enqueue: --key is"],
+    ["kv.queue().dead.get: id must be", "dead get: id must be"],
+    ["kv.queue: name must not be empty", "queue: the name of the queue must not be empty"],
   ])
     assert.equal(inWords(from), to);
 });
@@ -204,4 +208,25 @@ test("keys, names and paths are told as they are", async () => {
     inWords('give accessToken: ["value", "kv.list", "..", "0"]'),
     'give --token: ["value", "kv.list", "..", "0"]',
   );
+});
+
+// They named lockDuration, sort, busyTimeout and limits.valueBytesMax, which no command has.
+test("an option is named as the command has it", async () => {
+  const db = path("options.db");
+  await openkv("-d", db, "set", "k", "1");
+  const told = async (...args) => (await openkv("-d", db, ...args)).err;
+  assert.match(await told("queue", "receive", "q", "--lock", "1"), /: queue receive: --lock must/);
+  assert.match(await told("enqueue", "v", "--queue", "q", "--priority", "10"), /--priority must/);
+  assert.match(await told("list", "--sort"), /: list: --sort needs --order-by\n/);
+  assert.match(await told("list", "--order-by", "a"), /, or give --sort to sort in memory\n/);
+  const kv = await openKv(db);
+  await kv.backup(path("options.backup"));
+  await kv.close();
+  assert.match(await told("restore", path("options.backup"), db), /replaced \(--force\)\n/);
+  const line = `{"key":[{"type":"string","value":"${"k".repeat(3000)}"}],"value":{"type":"null"}}`;
+  const large = await openkv("-d", db, "import", "-", { input: line });
+  assert.match(large.err, /line 1: Key too large/);
+  assert.doesNotMatch(large.err, /openKv|limits\./);
+  const locked = "database is locked (SQLite 5): another process kept the database busy";
+  assert.equal(inWords(`${locked}; raise busyTimeout`), `${locked}; try again when that has ended`);
 });

@@ -23,6 +23,22 @@ const OPTIONS: Readonly<Record<string, string>> = {
   encoding: "--encoding",
 };
 
+/** The options of the methods of a queue, and those of the commands. */
+const QUEUE_OPTIONS: Readonly<Record<string, string>> = {
+  backoffSchedule: "--backoff",
+  deadRetention: "--dead-retention",
+  deduplication: "--deduplication",
+  deduplicationKey: "--key",
+  delay: "--delay",
+  group: "--group",
+  keepResult: "--keep-result",
+  lockDuration: "--lock",
+  name: "the name of the queue",
+  priority: "--priority",
+  timeout: "--handler-timeout",
+  wait: "--wait",
+};
+
 /** The options of `serve` with more than one word, which no text has by chance. */
 const SERVE_OPTION =
   /\b(?:accessToken|readToken|adminToken|replicaToken|replicaOf|publicUrl|corsOrigin|dataTokenMs|connectionsMax|maxOpen|keyvalStrings|keyvalLockDuration|tls\.cert|tls\.key|archive\.snapshotEvery|archive\.retention|archive\.to)\b/g;
@@ -37,6 +53,13 @@ interface Rule {
 
 /** In this order. */
 const RULES: readonly Rule[] = [
+  {
+    from: /^kv\.queue(?:\(\))?((?:\.\w+)*): (\w+)/,
+    to: (_, methods, option) => {
+      const command = `queue${methods}`.replaceAll(".", " ").replace(/^queue (?=enqueue|dead)/, "");
+      return `${command}: ${Object.hasOwn(QUEUE_OPTIONS, option) ? QUEUE_OPTIONS[option] : option}`;
+    },
+  },
   {
     from: /^kv\.(\w+): /,
     to: (found, name) =>
@@ -57,6 +80,11 @@ const RULES: readonly Rule[] = [
   { from: /(?<![\w./\\-])accessToken\b(?![./\\-]\w)/g, to: "--token" },
   // The command line sets no limits of its own that a caller could raise.
   { from: /; raise limits\.\w+ of openKv to allow it/g, to: "" },
+  // Nor a time that a command waits for a file.
+  { from: /; raise busyTimeout\b/g, to: "; try again when that has ended" },
+  { from: /\bsort says how orderBy is executed: give orderBy\b/, to: "--sort needs --order-by" },
+  { from: /\bgive sort: true\b/, to: "give --sort" },
+  { from: /\(force: true, --force\)/, to: "(--force)" },
   // Commands have no such option: those that only read open a file so by themselves.
   { from: /\breadonly: true reads (it|a file there)/, to: "commands that only read can open $1" },
   // The words of a library that values pass in Deno.

@@ -8,6 +8,7 @@ import { type ImportCounts, importLines } from "../../interchange/import.js";
 import type { Kv } from "../../api/kv.js";
 import { codeOf } from "../../model/errors.js";
 import type { KvKey } from "../../model/types.js";
+import { inWords } from "../advice.js";
 import { ENCODING, key } from "../arguments.js";
 import {
   identityOf,
@@ -147,7 +148,7 @@ async function importFrom(
         progress.update(bytes, imported);
       },
       onFailure: (line, error) =>
-        fail(`line ${line}${start > 0 ? " from there" : ""}: ${error.message}`),
+        fail(`line ${line}${start > 0 ? " from there" : ""}: ${inWords(error.message)}`),
     });
   } finally {
     release();
