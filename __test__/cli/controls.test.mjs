@@ -76,6 +76,16 @@ test("nothing that is stored reaches the terminal as a control character", async
   }
 });
 
+// A key from a script that began with a dash was an unknown option, and steered the terminal.
+test("nor does a word of the command line in an error", async () => {
+  const bad = BAD.replaceAll("\0", "");
+  for (const args of [[`-${bad}`], [bad], ["list", "--limit", bad], ["token", "create", bad]]) {
+    const { code, err } = await openkv(...args);
+    assert.equal(code, 2);
+    refuse(err, args.join(" "));
+  }
+});
+
 test("what is printed of a key, typed again, is the same key", async () => {
   const file = path("again.db");
   const kv = await openKv(file);

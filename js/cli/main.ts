@@ -1,6 +1,7 @@
 // Duty: the command `openkv`: its commands and its exit code.
 
 import { Command, CommanderError, Option } from "commander";
+import { visible } from "../codec/key-text.js";
 import { isRefusedInput } from "../model/errors.js";
 import { inWords } from "./advice.js";
 import { addArchiveCommands } from "./commands/archive.js";
@@ -60,6 +61,8 @@ export function makeProgram(): Command {
     .addOption(new Option("--json-plain").hideHelp())
     .option("--no-color", "print without colours")
     .showHelpAfterError("(openkv --help tells how)")
+    // The message quotes the words of the command line.
+    .configureOutput({ outputError: (text, write) => write(visible(text, true)) })
     .configureHelp({ showGlobalOptions: true })
     .exitOverride();
   addReadCommands(program);
