@@ -230,3 +230,15 @@ test("an option is named as the command has it", async () => {
   const locked = "database is locked (SQLite 5): another process kept the database busy";
   assert.equal(inWords(`${locked}; raise busyTimeout`), `${locked}; try again when that has ended`);
 });
+
+// "unknown option '-1n'" for a number that --help of `sum` names.
+test("an argument that looks like an option is told how to be given", async () => {
+  const db = path("dashed.db");
+  for (const word of ["-1n", "-Infinity", "-x"]) {
+    const { code, err } = await openkv("-d", db, "set", "k", word);
+    assert.equal(code, 2);
+    assert.match(err, /an argument that begins with - goes behind --, as in: sum key -- -1n\)\n/);
+    assert.equal((await openkv("-d", db, "set", "k", "--", word)).code, 0);
+  }
+  assert.doesNotMatch((await openkv("-d", db, "list", "--limt", "1")).err, /goes behind/);
+});

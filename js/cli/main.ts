@@ -34,6 +34,10 @@ import { addManual } from "./manual.js";
 import { NotDone, WrongUsage } from "./outcome.js";
 import { OutputError, fail } from "./output.js";
 
+/** An unknown option that may be an argument, such as -1n or -Infinity. */
+const DASHED = /^error: unknown option '-[^-]/;
+const BEHIND = "(an argument that begins with - goes behind --, as in: sum key -- -1n)\n";
+
 /** Creates the program, without parsing any argument. */
 export function makeProgram(): Command {
   const { version } = require("../../package.json") as { version: string };
@@ -62,7 +66,9 @@ export function makeProgram(): Command {
     .option("--no-color", "print without colours")
     .showHelpAfterError("(openkv --help tells how)")
     // The message quotes the words of the command line.
-    .configureOutput({ outputError: (text, write) => write(visible(text, true)) })
+    .configureOutput({
+      outputError: (text, write) => write(visible(text + (DASHED.test(text) ? BEHIND : ""), true)),
+    })
     .configureHelp({ showGlobalOptions: true })
     .exitOverride();
   addReadCommands(program);
