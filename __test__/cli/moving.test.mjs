@@ -66,6 +66,22 @@ test("an export writes over nothing that it was not told to, and never over a da
   assert.equal(readFileSync(note, "utf8").split("\n").length, 4);
 });
 
+// An export into the log lost what was committed there, and one into the -shm file ended the process by SIGBUS.
+test("an export writes over no log of a database", async () => {
+  const db = path("logged.db");
+  const kv = await openKv(db);
+  await kv.set(["k"], "kept");
+  for (const end of ["-wal", "-shm"]) {
+    const before = statSync(db + end).size;
+    const { code, err } = await openkv("-d", db, "export", db + end, "--force");
+    assert.equal(code, 1);
+    assert.equal(err, `openkv: ${db}${end} is a part of ${db}, which no export writes over\n`);
+    assert.equal(statSync(db + end).size, before);
+  }
+  await kv.close();
+  assert.deepEqual(await contents(db), [[["k"], "kept"]]);
+});
+
 test("an export that was cut off goes on behind its last whole line", async () => {
   const long = { text: "x".repeat(150_000) };
   const db = await filled("resume.db", [...ENTRIES.slice(0, 2), [["c"], long], [["d"], long]]);

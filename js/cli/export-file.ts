@@ -1,7 +1,8 @@
 // Duty: opens the file that an export writes: a new one, or one to be continued after its last
 // complete line.
-// Never: overwrites a file without --force, or a database at all.
+// Never: overwrites a file without --force, or a database or its log at all.
 
+import { existsSync } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 import { NdjsonError, decodeLine } from "../interchange/decode.js";
 import type { KvKey } from "../model/types.js";
@@ -35,10 +36,16 @@ export async function openExportFile(
   if (sameFile(file, source)) throw new NotDone(`${file} is the database that is to be exported`);
   if (await isDatabase(file))
     throw new NotDone(`${file} is a database, which no export writes over`);
+  const database = file.replace(LOG, "");
+  if (database !== file && existsSync(database) && (await isDatabase(database)))
+    throw new NotDone(`${file} is a part of ${database}, which no export writes over`);
   if (resume) return await goOn(file, found.size);
   if (force) return { handle: await open(file, "w"), after: undefined };
   throw new NotDone(`${file} exists: give --resume to go on with it, or --force to write over it`);
 }
+
+/** The files beside a database that hold what is not in it yet. */
+const LOG = /-(?:wal|shm|journal)$/;
 
 /** The first bytes of every SQLite file. */
 const DATABASE_MAGIC = "SQLite format 3\0";
