@@ -36,3 +36,21 @@ test("nothing is drawn where there is no terminal", () => {
   const draw = () => new Progress("indexed", 5, "entries", 0).update(1, 1, 1000);
   assert.deepEqual(drawn(undefined, draw), []);
 });
+
+// A long line wrapped, and each of the next ones left a line of it on the screen.
+test("a line is no longer than the terminal is wide", () => {
+  const { columns } = process.stderr;
+  const widthOn = (width) => {
+    process.stderr.columns = width;
+    const [line] = drawn(true, () =>
+      new Progress("imported", 4e6, "entries", 0).update(1e6, 1e6, 100_000),
+    );
+    return line.replace("\r\u001b[2K", "").length;
+  };
+  try {
+    assert.deepEqual([widthOn(40), widthOn(80), widthOn(undefined)], [39, 79, 79]);
+    assert.ok(widthOn(200) > 79);
+  } finally {
+    process.stderr.columns = columns;
+  }
+});

@@ -35,7 +35,7 @@ export class Progress {
       { what: this.#what, unit: this.#unit, total: this.#total, done, counted },
       nowMs - this.#startMs,
     );
-    process.stderr.write(`\r\u001b[2K${line}`);
+    process.stderr.write(`\r\u001b[2K${fitted(line)}`);
   }
 
   /** Clears the line, and returns a summary. */
@@ -49,10 +49,13 @@ export class Progress {
 /** Shows a line on the terminal until the returned function clears it. */
 export function showLine(text: string): () => void {
   if (process.stderr.isTTY !== true) return () => {};
-  // A line that wraps could not be cleared.
-  const line = text.slice(0, Math.max((process.stderr.columns || LINE_CELLS) - 1, 1));
-  process.stderr.write(`\r\u001b[2K${line}`);
+  process.stderr.write(`\r\u001b[2K${fitted(text)}`);
   return () => void process.stderr.write("\r\u001b[2K");
+}
+
+/** What the terminal has room for: a line that wraps could not be cleared. */
+function fitted(line: string): string {
+  return line.slice(0, Math.max((process.stderr.columns || LINE_CELLS) - 1, 1));
 }
 
 interface State {
