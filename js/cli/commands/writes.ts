@@ -22,7 +22,7 @@ import {
 import { confirm } from "../confirm.js";
 import { readsInput, withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
-import { NotDone } from "../outcome.js";
+import { NotDone, untilInterrupted } from "../outcome.js";
 import { note, print, type Style } from "../output.js";
 import { KINDS, type Kind, readRaw } from "../raw.js";
 import { STANDARD } from "./export.js";
@@ -148,21 +148,26 @@ async function deleteMany(
   style: Style,
 ): Promise<void> {
   const { prefix = [], limit, atomic } = options;
+  const which = of === undefined ? selectorOf(prefix, options) : undefined;
+  // The count is needed for the question only.
+  if (which !== undefined && options.yes !== true) {
+    const met = await kv.count(which, whereOf(options));
+    await confirm(`Delete ${Math.min(met, limit ?? met)} entries`, false);
+  }
+  const { signal, release } = untilInterrupted();
   const given: KvDeleteManyOptions = {
     ...whereOf(options),
+    signal,
     ...(limit !== undefined && { limit }),
     ...(atomic && { atomic }),
   };
-  if (of === undefined) {
-    const which = selectorOf(prefix, options);
-    // The count is needed for the question only.
-    if (options.yes !== true) {
-      const met = await kv.count(which, whereOf(options));
-      await confirm(`Delete ${Math.min(met, limit ?? met)} entries`, false);
-    }
-    await tell(await kv.deleteMany(which, given), style);
-  } else {
-    await tell(await kv.deleteMany(of, given), style);
+  try {
+    await tell(await kv.deleteMany((which ?? of) as KvKey[], given), style);
+  } catch (error) {
+    if (signal.aborted) throw new NotDone("interrupted: some entries may be deleted", true);
+    throw error;
+  } finally {
+    release();
   }
 }
 
