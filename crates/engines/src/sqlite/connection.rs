@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use super::errors::failure;
 use super::identity::keep_log;
 use super::identity::log_of;
+use super::layout;
 use super::log_file;
 use super::page_cache::set_bound;
 pub(super) use super::permissions::Access;
@@ -176,15 +177,35 @@ pub(super) fn refuse_links(path: &Path) -> Result<()> {
     )))
 }
 
-/// Enables WAL mode, which is stored in the file. SQLite does not wait for locks during this.
+/// Enables WAL mode, which is stored in the file: not in one that is none of ours. SQLite does not wait for locks during
+/// this.
+///
+/// # Errors
+/// As [`layout::refuse_others`].
 fn use_log(connection: &Connection, busy: Duration) -> Result<()> {
     let deadline = Instant::now() + busy;
-    while let Err(error) = connection.pragma_update(None, "journal_mode", "wal") {
-        let locked = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
-        if !locked || Instant::now() >= deadline {
-            return Err(failure(error));
+    loop {
+        match try_log(connection) {
+            Ok(used) => return used,
+            Err(error) => {
+                let locked = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+                if !locked || Instant::now() >= deadline {
+                    return Err(failure(error));
+                }
+            }
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(())
+}
+
+fn try_log(connection: &Connection) -> rusqlite::Result<Result<()>> {
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    if mode == "wal" {
+        return Ok(Ok(()));
+    }
+    let ours = layout::refuse_others(connection)?;
+    if ours.is_ok() {
+        connection.pragma_update(None, "journal_mode", "wal")?;
+    }
+    Ok(ours)
 }

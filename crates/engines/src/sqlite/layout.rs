@@ -319,6 +319,11 @@ pub(super) fn recognize(connection: &Connection) -> Result<()> {
     }
 }
 
+/// As [`recognize`], for a file that may be empty.
+pub(super) fn refuse_others(connection: &Connection) -> rusqlite::Result<Result<()>> {
+    Ok(needs_writing(inspect(connection)?).map(drop))
+}
+
 /// Reads the format of the file's values, and checks it against the requested one.
 fn agreed(connection: &Connection, wanted: Option<Encoding>) -> Result<Encoding> {
     let name: Option<String> = connection
