@@ -99,9 +99,9 @@ async function runEither() {
   }
 }
 
-/** Runs a step once those that it needs have ended. */
+/** Runs a step once those that it needs, or comes after, have ended. */
 async function take(step) {
-  await Promise.all(step.needs.map((other) => ends.get(other)?.promise));
+  await Promise.all([...step.needs, ...step.after].map((other) => ends.get(other)?.promise));
   const broken = step.needs.filter((need) => results.get(need)?.ok === false);
   if (broken.length > 0) {
     const end = `not run: needs ${broken.join(", ")}`;

@@ -4,8 +4,8 @@
 // and tests it, "light" has the steps that mostly wait, for packages, timers, processes and networks, while
 // the other two keep two processors busy. Whichever has ended takes the steps of "either", so that all end
 // at about the same time. `needs` names the steps that must succeed first, of any lane. A step whose need
-// failed is reported as not run, which fails the whole run. The two builds run beside each other: each has
-// minutes at its end in which it uses one processor.
+// failed is reported as not run, which fails the whole run. `after` names steps that only have to end: most
+// steps wait for the addon, so no other build shares the processors with its own.
 
 import { spawnSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -41,7 +41,7 @@ export function steps(root) {
     rust("components", rustComponents()),
     rust("fmt", ["cargo", "fmt", "--all", "--check"]),
     // Clippy lints what it compiles here, benchmarks too.
-    rust("rust-build", cargo("test", "--all-targets", "--no-run")),
+    rust("rust-build", cargo("test", "--all-targets", "--no-run"), { after: ["addon"] }),
     rust("rust-test", cargo(...testRunner(), "--no-fail-fast"), {
       needs: ["postgres", "rust-build"],
       minutes: 15,
@@ -103,10 +103,6 @@ export function steps(root) {
       needs: ["addon", "ts", "runtimes"],
     }),
 
-    // It is first, since one of its runs takes two minutes whatever is beside it.
-    either("integrations", ["node", "__test__/integrations/run.mjs", "--quick"], {
-      needs: ["addon", "ts", "runtimes", "integration-packages"],
-    }),
     either("conformance", ["npm", "run", "test:runtime"], {
       needs: ["addon", "ts", "runtimes", "postgres"],
     }),
@@ -120,6 +116,9 @@ export function steps(root) {
     either("next", ["node", "__test__/next/run.mjs"], {
       needs: ["install", "addon", "ts", "next-packages"],
     }),
+    either("integrations", ["node", "__test__/integrations/run.mjs", "--quick"], {
+      needs: ["addon", "ts", "runtimes", "integration-packages"],
+    }),
   ];
 }
 
@@ -129,8 +128,8 @@ const light = (name, command, more) => step("light", name, command, more);
 const either = (name, command, more) => step("either", name, command, more);
 
 function step(lane, name, command, more = {}) {
-  const { needs = [], minutes = STEP_MINUTES_MAX, downloads = false } = more;
-  return { lane, name, command, needs, minutes, downloads };
+  const { needs = [], after = [], minutes = STEP_MINUTES_MAX, downloads = false } = more;
+  return { lane, name, command, needs, after, minutes, downloads };
 }
 
 /** `npm ci` in a folder, or null if the installed packages match the lock file. */

@@ -8,6 +8,7 @@ use object_store::path::Path;
 
 use super::faulty::{Faulty, NEVER, OFTEN, SELDOM};
 use super::*;
+use crate::archive::names::MANIFEST;
 use crate::archive::verify;
 use openkv_core::model::Kind;
 
@@ -175,8 +176,15 @@ fn an_archiver_whose_folder_is_gone_ends_and_the_rest_is_no_sound_archive() {
     machine.settle(&archive);
     // As an unmounted disk, in whose place a folder is made anew.
     std::fs::rename(&target, folder.path().join("unmounted")).unwrap();
+    std::fs::create_dir(&target).unwrap();
+    std::fs::write(folder.path().join("archive/other"), "").unwrap();
     machine.set("k", "1");
-    wait_for(&archive, |status| status.error.is_some());
+    let manifest = std::path::Path::new(&target).join(MANIFEST);
+    wait_for(&archive, |status| {
+        // A renewal that has begun before the folder was gone writes it into the new one.
+        drop(std::fs::remove_file(&manifest));
+        status.error.is_some()
+    });
     let status = stop(archive);
     assert!(status.error.is_some_and(|error| error.contains("is gone from")));
     let begun_anew = machine.archive_with(machine.options(&target)).map(drop);
