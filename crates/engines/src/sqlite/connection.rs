@@ -177,8 +177,8 @@ pub(super) fn refuse_links(path: &Path) -> Result<()> {
     )))
 }
 
-/// Enables WAL mode, which is stored in the file: not in one that is none of ours. SQLite does not wait for locks during
-/// this.
+/// Enables WAL mode. The file stores it, so the file of another program is refused before. SQLite does not wait for locks
+/// during this.
 ///
 /// # Errors
 /// As [`layout::refuse_others`].
@@ -198,6 +198,7 @@ fn use_log(connection: &Connection, busy: Duration) -> Result<()> {
     }
 }
 
+/// One attempt: an error of SQLite, or whether the file is refused.
 fn try_log(connection: &Connection) -> rusqlite::Result<Result<()>> {
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     if mode == "wal" {
