@@ -109,7 +109,8 @@ onEveryKind("leases", (fresh) => {
       message: "no",
     });
     await lease.release();
-    assert.equal((await kv.get(KEY)).versionstamp, null);
+    // A try that was on its way at the abort may acquire it, and is released then.
+    await until(async () => (await kv.get(KEY)).versionstamp === null, "nothing is left");
   });
 
   // The clock of the database was set back after the last renewal of a holder that is dead now.

@@ -88,8 +88,9 @@ async function acquireUnder(
   /** Set before the first try whose outcome is unknown: from then on the entry may be ours. */
   let unknownMs: number | null = null;
 
-  /** Tries once. Null: the entry of another caller is there. */
+  /** Tries once. Null: the entry of another caller is there, or this caller wants it no more. */
   const attempt = async (): Promise<KvLease | null> => {
+    if (signal?.aborted) return null;
     const sentMs = timeOf(session);
     try {
       const result = await storeEntry(session, key, entry, value);
