@@ -47,6 +47,7 @@ pub(super) fn open_to_read(
 
 /// Opens the file at `path` by the name that SQLite gets: the path, or a URI.
 fn open_named(path: &Path, name: &Path, access: Access, busy: Duration) -> Result<Connection> {
+    super::page_cache::install();
     #[cfg(unix)]
     super::locks::install();
     let mode = match access {

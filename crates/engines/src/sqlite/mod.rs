@@ -7,6 +7,7 @@
 //! process.
 
 mod backup;
+mod cached_tree;
 mod clock;
 mod connection;
 mod contention;
@@ -276,8 +277,10 @@ impl SqliteEngine {
 
     /// A reader, which waits for at most `most` for a descriptor.
     fn reader_within(&self, most: Duration) -> Result<SqliteReader> {
-        let (connection, sealed, seat) = self.connect(Access::Read, SeatFor::Calls, most)?;
-        let cache = PageCache::of(&connection, self.memory)?;
+        let (connected, pages) =
+            page_cache::caught(|| self.connect(Access::Read, SeatFor::Calls, most));
+        let (connection, sealed, seat) = connected?;
+        let cache = PageCache::of(&connection, pages, self.memory)?;
         connection::map(&connection, self.memory)?;
         // A reader that is opened later sees the file as it was when the engine opened it, or an error.
         let sealed = self.sealed.clone().or(sealed);

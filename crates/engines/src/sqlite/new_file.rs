@@ -116,6 +116,7 @@ mod linux {
 
     impl Image {
         fn new(encoding: Encoding) -> Result<Self> {
+            super::super::page_cache::install();
             let mut memory = Connection::open_in_memory().map_err(failure)?;
             memory.execute_batch(ENABLE_VACUUM_STEPS).map_err(failure)?;
             layout::prepare(&mut memory, false, Some(encoding))?;

@@ -1,4 +1,4 @@
-//! The page cache of a connection: its bound, which grows for a reader while its reads miss it, and its counts.
+//! The page cache of a connection: its pages, its bound, which grows for a reader while its reads miss it, and its counts.
 //!
 //! Invariant: the caches of a process are larger than their defaults by at most [`GROWN_CACHES_BYTES_MAX`] together,
 //! and by at most a part of the memory that the process may use.
@@ -12,6 +12,11 @@ use rusqlite::Connection;
 use rusqlite::ffi;
 
 use super::errors::failure;
+mod memory;
+mod methods;
+mod pages;
+
+pub(super) use methods::{CachedPages, caught, install};
 use openkv_core::model::{GROWN_CACHES_BYTES_MAX, GROWN_CACHES_MEMORY_SHARE, PageMemory, Result};
 
 /// What the caches of this process are larger than their defaults, in bytes.
@@ -20,7 +25,7 @@ static GROWN: AtomicU64 = AtomicU64::new(0);
 /// A cache is full if this share of it, one of so many parts, is free.
 const FREE_SHARE: u64 = 16;
 /// A cache grows if more than one of so many looks misses it.
-const LOOKS_PER_MISS: u64 = 8;
+const LOOKS_PER_MISS: u64 = 32;
 
 /// The page cache of a connection that reads. That of a writer keeps its bound: its batches wait for the disk.
 pub(super) struct PageCache {
@@ -28,6 +33,7 @@ pub(super) struct PageCache {
     /// Part of `bytes`: what is above the default.
     grown: u64,
     can_grow: bool,
+    pages: Option<CachedPages>,
 }
 
 /// The use of a cache since the last look.
@@ -40,16 +46,28 @@ struct Looks {
 }
 
 impl PageCache {
-    /// Sets the bound of the cache of a connection.
-    pub(super) fn of(connection: &Connection, memory: PageMemory) -> Result<Self> {
+    /// Sets the bound of the cache of a connection, which has `pages`.
+    pub(super) fn of(
+        connection: &Connection,
+        pages: Option<CachedPages>,
+        memory: PageMemory,
+    ) -> Result<Self> {
         let bytes = memory.cache_bytes();
         set_bound(connection, bytes)?;
-        Ok(Self { bytes, grown: 0, can_grow: memory.cache_bytes.is_none() })
+        Ok(Self { bytes, grown: 0, can_grow: memory.cache_bytes.is_none(), pages })
+    }
+
+    /// What a reader of its pages beside SQLite needs.
+    pub(super) fn pages(&self) -> Option<CachedPages> {
+        self.pages.clone()
     }
 
     /// The number of hits and misses since the last call, by which the cache grows.
     pub(super) fn take_counts(&mut self, connection: &Connection) -> (u64, u64) {
         let (hits, misses) = take_counts(connection);
+        // SAFETY: the connection is borrowed, so no other thread uses it.
+        let beside = self.pages.as_ref().map_or(0, |pages| unsafe { pages.take_looks() });
+        let hits = hits + beside;
         let used = status(connection, ffi::SQLITE_DBSTATUS_CACHE_USED, false);
         if self.can_grow && is_too_small(self.bytes, Looks { hits, misses, used }) {
             self.grow(connection);

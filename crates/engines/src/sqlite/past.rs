@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::history::{Lookup, oldest_after};
 use super::layout::SPILLED;
-use super::snapshot::{ReadStatements, expired, show};
+use super::snapshot::{KvRow, ReadStatements};
 use super::statement::{Run, Statement};
 use super::values::{encoding, stamp};
 use crate::replication::{no_longer, only_entries};
@@ -183,17 +183,12 @@ fn unchanged<T>(
     key: &[u8],
     visit: impl FnOnce(Option<Seen<'_>>) -> T,
 ) -> Result<T> {
-    if expired(run, at_ms) {
+    let row = KvRow::of(run);
+    if row.has_expired(at_ms) {
         return Ok(visit(None));
     }
-    let end = run.column_int(3);
-    let (mut visit, mut result) = (Some(visit), None);
-    show(run, key, spilled, &mut |row| {
-        let seen = Seen { row, expire_at_ms: (end >= 0).then_some(end) };
-        result = visit.take().map(|visit| visit(Some(seen)));
-        true
-    })?;
-    result.ok_or_else(|| Error::internal("an entry without a row"))
+    let expire_at_ms = row.expire_at_ms();
+    row.show(key, spilled, |row| visit(Some(Seen { row, expire_at_ms })))
 }
 
 impl Snapshot for PastSnapshot<'_> {
@@ -254,10 +249,10 @@ impl Finder for PastSnapshot<'_> {
 
 /// A present entry that had not expired, without its value.
 fn key_alone<'k>(run: &Run<'_, '_>, at_ms: i64, key: &'k [u8]) -> Result<Option<Seen<'k>>> {
-    if expired(run, at_ms) {
+    let (id, end) = (run.column_int(1), run.column_int(3));
+    if end >= 0 && end <= at_ms {
         return Ok(None);
     }
-    let (id, end) = (run.column_int(1), run.column_int(3));
     let encoding = encoding(if id < SPILLED { id } else { id - SPILLED })?;
     let row = Row { key, stamp: stamp(run.column_int(2)), encoding, value: &[] };
     Ok(Some(Seen { row, expire_at_ms: (end >= 0).then_some(end) }))

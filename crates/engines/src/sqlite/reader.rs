@@ -61,7 +61,7 @@ impl SqliteReader {
     ) -> Result<Self> {
         let prepare = |sql| Statement::prepare(&connection, sql);
         Ok(Self {
-            rows: ReadStatements::new(&connection, file)?,
+            rows: ReadStatements::new(&connection, cache.pages(), file)?,
             begin: prepare("BEGIN")?,
             end: prepare("COMMIT")?,
             index: None,

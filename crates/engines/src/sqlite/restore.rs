@@ -16,7 +16,7 @@ use super::errors::failure;
 use super::identity::beside;
 use super::integrity_check::integrity_check;
 use super::unfinished::{Unfinished, sync_folder_of};
-use super::{identity, layout, unopened};
+use super::{identity, layout, page_cache, unopened};
 use openkv_core::model::{Backup, Error, Result};
 
 /// The suffixes of SQLite's files beside a database.
@@ -122,6 +122,7 @@ fn open_backup(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
+    page_cache::install();
     Connection::open_with_flags(uri, flags).map_err(failure)
 }
 
