@@ -153,6 +153,11 @@ test("what cannot be is refused, and says why", async () => {
     message: /exists already/,
   });
   await assert.rejects(kv.backup(7), { name: "TypeError", message: /path must be/ });
+  await assert.rejects(kv.backup("s3://bucket/copy"), {
+    code: "UNSUPPORTED",
+    message: /^kv.backup: not for a database in an object store: back up to a file/,
+  });
+  await assert.rejects(kv.backup("s3:/bucket/copy"), { code: "INVALID", message: /is no URL/ });
   await assert.rejects(kv.backup(path("x"), { onprogress: 1 }), /unknown option 'onprogress'/);
   await assert.rejects(kv.backup(path("x"), { signal: 1 }), /signal must be an AbortSignal/);
   await assert.rejects(kv.backup(path("x"), { onProgress: 1 }), /onProgress must be a function/);

@@ -175,6 +175,7 @@ test("lines that are no entry are refused, and say where", () => {
     [entry('{"type":"Uint8Array","value":"%"}'), /base64url/],
     [entry('{"type":"Float64Array","value":"AQ"}'), /no whole Float64Array/],
     [entry('{"type":"Date","value":"soon"}'), /not a time/],
+    [entry('{"type":"Date","value":"2026-02-30T00:00:00.000Z"}'), /not a time/],
     [entry('{"type":"RegExp","value":"/(/"}'), /not a regular expression/],
     [entry('{"type":"CBOR","value":"/w"}'), /not a value in CBOR/],
     [`{"key":[{"type":"string","value":"k"}],"value":${value},"expireAt":"x"}`, /expireAt/],

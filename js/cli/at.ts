@@ -4,8 +4,8 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Kv } from "../api/kv.js";
 import { parseDuration } from "../arguments/duration.js";
 import { isVersionstamp } from "../arguments/moment.js";
+import { hasDay } from "../interchange/iso-time.js";
 import { withDatabase } from "./database.js";
-import { hasDay } from "./literal.js";
 import { asOutcome } from "./outcome.js";
 import type { Style } from "./output.js";
 

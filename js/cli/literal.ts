@@ -2,6 +2,7 @@
 // Invariant: what print-literal.ts prints is read to the same value.
 
 import { parseJson } from "../interchange/integers.js";
+import { timeOf } from "../interchange/iso-time.js";
 import { KvU64 } from "../codec/u64.js";
 import { decodeTyped } from "../interchange/decode.js";
 import {
@@ -82,8 +83,12 @@ function formOf(form: Form, [first, second]: readonly unknown[]): { value: unkno
   switch (form) {
     case "u64":
       return { value: new KvU64(typeof first === "number" ? BigInt(first) : (first as bigint)) };
-    case "date":
-      return { value: dateOf(first) };
+    case "date": {
+      if (first === null) return { value: new Date(Number.NaN) };
+      const time =
+        typeof first === "string" || typeof first === "number" ? timeOf(first) : undefined;
+      return time && { value: time };
+    }
     case "set":
       return Array.isArray(first) ? { value: new Set(first) } : undefined;
     case "map":
@@ -105,22 +110,6 @@ function formOf(form: Form, [first, second]: readonly unknown[]): { value: unkno
     default:
       return form satisfies never;
   }
-}
-
-function dateOf(given: unknown): Date {
-  const made = new Date(given === null ? Number.NaN : (given as string | number));
-  if (given !== null && Number.isNaN(made.getTime())) throw new Error("not a time");
-  if (typeof given === "string" && !hasDay(given)) throw new Error("the month has no such day");
-  return made;
-}
-
-/** Whether the month of a time in ISO 8601 has its day: JavaScript reads 2026-02-30 as March 2. */
-export function hasDay(time: string): boolean {
-  const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})/.exec(time) ?? [];
-  if (day === undefined) return true;
-  // The calendar repeats after 400 years; Date.UTC() takes the years 0 to 99 for those from 1900 on.
-  const last = new Date(Date.UTC(Number(year) + 400, Number(month), 0));
-  return Number(day) <= last.getUTCDate();
 }
 
 function errorOf(type: unknown, given: unknown): { value: unknown } | undefined {

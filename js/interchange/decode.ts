@@ -3,6 +3,7 @@
 // in another value.
 
 import { roundedInteger, roundedMessage } from "./integers.js";
+import { hasDay } from "./iso-time.js";
 import { decodeValue } from "../codec/value/decode.js";
 import { ENCODING_CBOR } from "../codec/value/tags.js";
 import { KvU64 } from "../codec/u64.js";
@@ -263,7 +264,7 @@ function object(given: Fields): object {
 
 function date(value: unknown): Date {
   const made = new Date(value === null ? Number.NaN : text(value));
-  if (value !== null && Number.isNaN(made.getTime())) {
+  if (value !== null && (Number.isNaN(made.getTime()) || !hasDay(text(value)))) {
     throw new NdjsonError(`not a time: ${String(value)}`);
   }
   return made;

@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { call, callBehindWrites } from "../session/call.js";
 import { checkOptions, shown } from "../arguments/check.js";
+import { refuseElsewhere } from "../arguments/location.js";
 import { clearInterval, setInterval } from "../model/clock.js";
 import { Writer } from "../codec/writer.js";
 import { readStamp } from "../native/frame.js";
@@ -27,6 +28,7 @@ export async function backup(
   if (typeof path !== "string" || path === "") {
     throw invalid(`kv.backup: path must be a file path: received ${shown(path)}`);
   }
+  refuseElsewhere(path, "kv.backup", "back up to a file, and store that there");
   const { onProgress, signal: given } = checkOptions("kv.backup", options, [
     "onProgress",
     "signal",

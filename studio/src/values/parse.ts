@@ -4,6 +4,7 @@
 import { type Form, type Maker, literalOrWord, readLiteral } from "../../../js/cli/literal-grammar";
 import { type Key, type Node, UNDEFINED, bytesOf, fromBytes, text as textNode } from "./node";
 import { ERRORS, VIEWS } from "../../../js/cli/literal-grammar";
+import { timeOf } from "../../../js/interchange/iso-time";
 
 const U64_MAX = 2n ** 64n - 1n;
 
@@ -89,8 +90,8 @@ function u64(digits: string): Node | undefined {
 }
 
 function date(given: unknown): Node | undefined {
-  const made = new Date(given as string | number);
-  return Number.isNaN(made.getTime()) ? undefined : { type: "Date", value: made.toISOString() };
+  const time = timeOf(given as string | number);
+  return time && { type: "Date", value: time.toISOString() };
 }
 
 function mapOf({ type, value }: Node): Node | undefined {
