@@ -260,7 +260,7 @@ impl<'p> Cell<'p> {
     #[inline]
     fn compare(&self, key: &[u8]) -> Option<Ordering> {
         if let Some(own) = self.key() {
-            return Some(compare(own, key));
+            return Some(own.cmp(key));
         }
         let here = self.record.get(self.key_at..)?;
         let ordering = here.cmp(key.get(..here.len()).unwrap_or(key));
@@ -301,20 +301,6 @@ impl<'p> Cell<'p> {
 pub(super) enum Column<'p> {
     Integer(i64),
     Blob(&'p [u8]),
-}
-/// The order of two keys, by words: they are short, and a call of the library's comparison takes as long.
-#[inline]
-fn compare(mut one: &[u8], mut other: &[u8]) -> Ordering {
-    while let (Some((a, rest)), Some((b, others))) =
-        (one.split_first_chunk(), other.split_first_chunk())
-    {
-        let (a, b) = (u64::from_be_bytes(*a), u64::from_be_bytes(*b));
-        if a != b {
-            return a.cmp(&b);
-        }
-        (one, other) = (rest, others);
-    }
-    one.iter().cmp(other)
 }
 
 /// The length of a blob by its type; `None` for other types.

@@ -123,7 +123,7 @@ metrics! {
             "1 while a background part fails and tries again, else 0";
         Counter "page_cache_hits_total" (""), "Pages that were in memory.",
             "`cache.hits`",
-            "reads of pages that SQLite's own page caches had";
+            "reads of pages that the page caches of SQLite's connections had";
         Counter "page_cache_misses_total" (""), "Pages that had to be read.",
             "`cache.misses`",
             "reads of pages that they had not";
