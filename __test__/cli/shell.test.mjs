@@ -243,16 +243,21 @@ test("at a question of a command Ctrl-C is exit code 130, all but yes is 1, and 
 
 /** More than are deleted before Ctrl-C is read. */
 const DELETED = 100_000;
+const DRAINED = 40_000;
 
 // The prompt came back, and the deletion went on to its end.
 test("Ctrl-C ends a deletion", { skip: withoutTerminal, timeout: 120_000 }, async () => {
   const db = path("deletion.db");
   const kv = await openKv(db);
   await Promise.all(Array.from({ length: DELETED }, (_, n) => kv.set(["n", n], n)));
+  const queue = kv.queue("q");
+  await Promise.all(Array.from({ length: DRAINED }, (_, n) => queue.enqueue(n)));
   await kv.close();
   const { out, err } = await typed(db, "", [
     ["openkv> ", "delete --prefix [] -y\r"],
     ["-y\r", "\u0003"],
+    ["openkv> ", "queue drain q\r"],
+    ["drain q\r", "\u0003"],
     // A write waits for a deletion that may concern it.
     ["openkv> ", "set k 1\r"],
     ["openkv> ", "\u0004"],
@@ -261,4 +266,6 @@ test("Ctrl-C ends a deletion", { skip: withoutTerminal, timeout: 120_000 }, asyn
   assert.equal(JSON.parse(out)[0], 0);
   const { length } = await contents(db);
   assert.ok(length > 1 && length <= DELETED + 1, `${length} entries are left`);
+  const { pending } = JSON.parse((await openkv("-d", db, "--json", "queue", "stats", "q")).out);
+  assert.ok(pending > 0 && pending <= DRAINED, `${pending} messages are left`);
 });

@@ -51,6 +51,22 @@ export function untilInterrupted(): { signal: AbortSignal; release: () => void }
   return { signal: controller.signal, release };
 }
 
+/** Runs work in steps that the signal ends; the command then ends with what may be done by then. */
+export async function interruptibly<T>(
+  done: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { signal, release } = untilInterrupted();
+  try {
+    return await work(signal);
+  } catch (error) {
+    if (signal.aborted) throw new NotDone(`interrupted: ${done}`, true);
+    throw error;
+  } finally {
+    release();
+  }
+}
+
 /** Resolves with the work, or rejects with the reason of the signal as soon as it is aborted. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let stop!: () => void;

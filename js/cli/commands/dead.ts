@@ -7,7 +7,7 @@ import { UNITS, YES, count, duration } from "../arguments.js";
 import { confirm } from "../confirm.js";
 import { withDatabase } from "../database.js";
 import { paged } from "../message-pages.js";
-import { NotDone } from "../outcome.js";
+import { NotDone, interruptibly } from "../outcome.js";
 import { note, print, printValued, type Style } from "../output.js";
 
 export function addDeadCommands(program: Command): void {
@@ -53,11 +53,13 @@ export function addDeadCommands(program: Command): void {
             await confirm(`Delete all dead letters of ${name}`, yes);
           await withDatabase(command, "existing", async (kv, style) => {
             const queue = kv.queue(name);
-            if (every && method === "requeue") {
-              await tell(method, await queue.dead.requeueAll(), [], style);
-            } else {
-              await settle(queue, method, every ? null : ids, style);
-            }
+            const done = `some may be ${method}d`;
+            const settled = await interruptibly(done, async (signal) =>
+              every && method === "requeue"
+                ? { done: await queue.dead.requeueAll({ signal }), absent: [] }
+                : await settle(queue, method, every ? null : ids, signal),
+            );
+            await tell(method, settled, style);
           });
         },
       );
@@ -79,7 +81,10 @@ export function addDeadCommands(program: Command): void {
         if (olderThan === undefined) await confirm(`Delete all dead letters of ${name}`, yes);
         await withDatabase(command, "existing", async (kv, style) => {
           const { dead: letters } = kv.queue(name);
-          const purged = await letters.purge(olderThan === undefined ? {} : { olderThan });
+          const which = olderThan === undefined ? {} : { olderThan };
+          const purged = await interruptibly("some may be deleted", (signal) =>
+            letters.purge({ ...which, signal }),
+          );
           if (style.json) await print(JSON.stringify({ purged }));
           else note(`deleted ${purged}`);
         });
@@ -95,28 +100,33 @@ interface AllFlags {
 const all = (queue: KvQueue, limit?: number): AsyncGenerator<DeadMessage> =>
   paged((page) => queue.dead.list(page), limit);
 
+interface Settled {
+  done: number;
+  /** The ids that none has. */
+  absent: string[];
+}
+
 /** `ids`: null for all. */
 async function settle(
   queue: KvQueue,
   method: "requeue" | "delete",
   ids: string[] | null,
-  style: Style,
-): Promise<void> {
-  let done = 0;
-  const absent: string[] = [];
+  signal: AbortSignal,
+): Promise<Settled> {
+  const settled: Settled = { done: 0, absent: [] };
   const one = async (id: string): Promise<void> => {
-    if (await queue.dead[method](id)) done++;
-    else absent.push(id);
+    if (await queue.dead[method](id, { signal })) settled.done++;
+    // A dead letter that is gone before its turn in all of them is none that the caller has named.
+    else if (ids !== null) settled.absent.push(id);
   };
   if (ids !== null) for (const id of ids) await one(id);
   else for await (const { id } of all(queue)) await one(id);
-  await tell(method, done, ids === null ? [] : absent, style);
+  return settled;
 }
 
 async function tell(
   method: "requeue" | "delete",
-  done: number,
-  absent: readonly string[],
+  { done, absent }: Settled,
   style: Style,
 ): Promise<void> {
   if (style.json) await print(JSON.stringify({ [method]: done, absent }));

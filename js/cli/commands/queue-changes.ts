@@ -3,7 +3,7 @@
 import type { Command } from "commander";
 import { UNITS, duration } from "../arguments.js";
 import { withDatabase } from "../database.js";
-import { NotDone } from "../outcome.js";
+import { NotDone, interruptibly } from "../outcome.js";
 import { note, print, printValued } from "../output.js";
 
 /** The changes without options: command, description, and the note when it is done. */
@@ -53,7 +53,9 @@ export function addQueueChanges(queue: Command): void {
     .option("--group <name>", "only those of this group")
     .action(async (name: string, flags: DrainFlags, command: Command) => {
       await withDatabase(command, "existing", async (kv, style) => {
-        const deleted = await kv.queue(name).drain(flags);
+        const deleted = await interruptibly("some messages may be deleted", (signal) =>
+          kv.queue(name).drain({ ...flags, signal }),
+        );
         if (style.json) await print(JSON.stringify({ deleted }));
         else note(`deleted ${deleted}`);
       });

@@ -22,7 +22,7 @@ import {
 import { confirm } from "../confirm.js";
 import { readsInput, withDatabase } from "../database.js";
 import { parseWord } from "../literal.js";
-import { NotDone, untilInterrupted } from "../outcome.js";
+import { NotDone, interruptibly } from "../outcome.js";
 import { note, print, type Style } from "../output.js";
 import { KINDS, type Kind, readRaw } from "../raw.js";
 import { STANDARD } from "./export.js";
@@ -154,21 +154,15 @@ async function deleteMany(
     const met = await kv.count(which, whereOf(options));
     await confirm(`Delete ${Math.min(met, limit ?? met)} entries`, false);
   }
-  const { signal, release } = untilInterrupted();
   const given: KvDeleteManyOptions = {
     ...whereOf(options),
-    signal,
     ...(limit !== undefined && { limit }),
     ...(atomic && { atomic }),
   };
-  try {
-    await tell(await kv.deleteMany((which ?? of) as KvKey[], given), style);
-  } catch (error) {
-    if (signal.aborted) throw new NotDone("interrupted: some entries may be deleted", true);
-    throw error;
-  } finally {
-    release();
-  }
+  const deleted = await interruptibly("some entries may be deleted", (signal) =>
+    kv.deleteMany((which ?? of) as KvKey[], { ...given, signal }),
+  );
+  await tell(deleted, style);
 }
 
 async function tell(
