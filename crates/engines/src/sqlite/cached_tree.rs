@@ -388,8 +388,8 @@ mod tests {
 
     use rusqlite::Connection;
 
-    use super::super::connection::{self, Access};
-    use super::super::page_cache::{caught, install};
+    use super::super::connection::{Opened, open_to_read};
+    use super::super::page_cache::install;
     use super::*;
 
     type Columns = (Vec<u8>, i64, i64, i64);
@@ -457,8 +457,7 @@ mod tests {
 
     impl Reader {
         fn of(path: &Path) -> Self {
-            let (connection, pages) =
-                caught(|| connection::open(path, Access::Read, Duration::ZERO).unwrap());
+            let Opened { connection, pages, .. } = open_to_read(path, Duration::ZERO).unwrap();
             connection.query_row("SELECT count(*) FROM kv", [], |_| Ok(())).unwrap();
             let sql = "SELECT v, v_encoding, version, expiration_ms FROM kv WHERE k = ?1";
             let get = Statement::prepare(&connection, sql).unwrap();

@@ -12,7 +12,7 @@ use super::identity::keep_log;
 use super::identity::log_of;
 use super::layout;
 use super::log_file;
-use super::page_cache::set_bound;
+use super::page_cache::{CachedPages, caught, set_bound};
 pub(super) use super::permissions::Access;
 use super::sealed::SealedFile;
 use openkv_core::model::{CACHE_BYTES_DEFAULT, Error, PageMemory, Result};
@@ -29,20 +29,34 @@ pub(super) const VACUUM_HAS_STEPS: i64 = 2;
 /// Opens a connection in WAL mode, with the default page cache; `busy` is the wait for locks.
 pub(super) fn open(path: &Path, access: Access, busy: Duration) -> Result<Connection> {
     match access {
-        Access::Read => open_to_read(path, busy).map(|(connection, _)| connection),
-        Access::Write => open_named(path, path, access, busy),
+        Access::Read => open_to_read(path, busy).map(|opened| opened.connection),
+        Access::Write => open_to_write(path, busy).map(|opened| opened.connection),
     }
 }
 
-/// As [`open`], for reading, with the file if it is opened as immutable.
-pub(super) fn open_to_read(
-    path: &Path,
-    busy: Duration,
-) -> Result<(Connection, Option<SealedFile>)> {
+/// A connection with what belongs to it.
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    /// The file, if it is opened as immutable.
+    pub(super) sealed: Option<SealedFile>,
+    /// The pages of its cache, if it only reads and the cache is ours.
+    pub(super) pages: Option<CachedPages>,
+}
+
+/// As [`open`], for reading.
+pub(super) fn open_to_read(path: &Path, busy: Duration) -> Result<Opened> {
     let sealed = SealedFile::of(path);
     let uri = sealed.as_ref().map(SealedFile::uri);
     let name = uri.as_deref().map_or(path, Path::new);
-    Ok((open_named(path, name, Access::Read, busy)?, sealed))
+    // Nothing but this one connection may be opened in between.
+    let (connection, pages) = caught(|| open_named(path, name, Access::Read, busy));
+    Ok(Opened { connection: connection?, sealed, pages })
+}
+
+/// As [`open`], for writing.
+pub(super) fn open_to_write(path: &Path, busy: Duration) -> Result<Opened> {
+    let connection = open_named(path, path, Access::Write, busy)?;
+    Ok(Opened { connection, sealed: None, pages: None })
 }
 
 /// Opens the file at `path` by the name that SQLite gets: the path, or a URI.

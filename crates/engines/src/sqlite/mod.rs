@@ -70,8 +70,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
-use connection::Access;
 pub use connection::give_back_freed_memory;
+use connection::{Access, Opened};
 use external::OwnCommits;
 use followed::Role;
 use identity::{FileIdentity, Presence};
@@ -201,9 +201,9 @@ impl SqliteEngine {
         let claim = FileClaim::of(path).map_err(named)?;
         // Declared first, so that the connection is closed before it.
         let (seat, _) = pooled.seat(SeatFor::Calls);
-        let (mut first, sealed) = match access {
+        let Opened { connection: mut first, sealed, .. } = match access {
             Access::Read => connection::open_to_read(path, busy),
-            Access::Write => connection::open(path, access, busy).map(|first| (first, None)),
+            Access::Write => connection::open_to_write(path, busy),
         }
         .map_err(named)?;
         identity::keep_log(&first, true).map_err(named)?;
@@ -251,35 +251,30 @@ impl SqliteEngine {
 
     /// Another connection to the file, with its place. It waits for at most `most` for a descriptor. The first one
     /// after the file was parked finds whether it is still the same file.
-    fn connect(
-        &self,
-        access: Access,
-        of: SeatFor,
-        most: Duration,
-    ) -> Result<(Connection, Option<sealed::SealedFile>, Seat)> {
+    fn connect(&self, access: Access, of: SeatFor, most: Duration) -> Result<(Opened, Seat)> {
         let (seat, is_first) = self.pooled.seat(of);
-        let (connection, sealed) = with_descriptors(&self.pooled, most, || {
+        let opened = with_descriptors(&self.pooled, most, || {
             // Before it is opened, because SQLite would create it.
             self.identity.find(&self.path)?;
-            let (connection, sealed) = match access {
+            let opened = match access {
                 Access::Read => connection::open_to_read(&self.path, self.busy)?,
-                Access::Write => (connection::open(&self.path, access, self.busy)?, None),
+                Access::Write => connection::open_to_write(&self.path, self.busy)?,
             };
-            if sealed.is_none() {
-                self.identity.verify(&self.path, &connection, is_first, self.own.last())?;
+            if opened.sealed.is_none() {
+                let connection = &opened.connection;
+                self.identity.verify(&self.path, connection, is_first, self.own.last())?;
                 // SQLite opens the log in the first read.
-                read_anything(&connection)?;
+                read_anything(connection)?;
             }
-            Ok((connection, sealed))
+            Ok(opened)
         })?;
-        Ok((connection, sealed, seat))
+        Ok((opened, seat))
     }
 
     /// A reader, which waits for at most `most` for a descriptor.
     fn reader_within(&self, most: Duration) -> Result<SqliteReader> {
-        let (connected, pages) =
-            page_cache::caught(|| self.connect(Access::Read, SeatFor::Calls, most));
-        let (connection, sealed, seat) = connected?;
+        let (opened, seat) = self.connect(Access::Read, SeatFor::Calls, most)?;
+        let Opened { connection, sealed, pages } = opened;
         let cache = PageCache::of(&connection, pages, self.memory)?;
         connection::map(&connection, self.memory)?;
         // A reader that is opened later sees the file as it was when the engine opened it, or an error.
@@ -346,9 +341,8 @@ impl Engine for SqliteEngine {
         let (connection, seat) = match prepared {
             Some(prepared) => prepared,
             None => {
-                let (connection, _, seat) =
-                    self.connect(Access::Write, SeatFor::Calls, self.busy)?;
-                (connection, seat)
+                let (opened, seat) = self.connect(Access::Write, SeatFor::Calls, self.busy)?;
+                (opened.connection, seat)
             }
         };
         // The writer waits for locks itself.
@@ -365,7 +359,8 @@ impl Engine for SqliteEngine {
         if self.sealed.is_some() {
             return Ok(None);
         }
-        let (connection, _, seat) = self.connect(Access::Read, SeatFor::Watch, self.busy)?;
+        let (Opened { connection, .. }, seat) =
+            self.connect(Access::Read, SeatFor::Watch, self.busy)?;
         // The checks wait for no lock.
         connection.busy_timeout(Duration::ZERO).map_err(errors::failure)?;
         let presence = Presence::new(self.identity, self.path.clone());

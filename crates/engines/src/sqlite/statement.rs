@@ -4,7 +4,7 @@
 //! ten.
 //!
 //! `rusqlite` looks up cached statements by text at every use, which costs as much as a point read;
-//! these are fields. This is one of two files of the module that call SQLite's C interface.
+//! these are fields, which call SQLite's C interface.
 //!
 //! Invariant: a [`Run`] resets its statement when dropped, so no parameter or column outlives it.
 
