@@ -135,9 +135,14 @@ test("what a unique index refuses is named, and nothing else is left out", async
   for (const args of [
     ["set", "--if-absent", '["u",2]', '{m:"ada"}'],
     ["atomic", '{check:["u",2],versionstamp:null}', '{set:["u",2],value:{m:"ada"}}'],
+    ["atomic", '{set:["u",2],value:{m:"ada"}}'],
   ]) {
-    const { code, err } = await openkv("-d", db, ...args);
+    const { code, out, err } = await openkv("-d", db, "--json", ...args);
     assert.equal(code, 1);
     assert.match(err, refused);
+    if (args[0] !== "atomic") continue;
+    const { ok, violations } = JSON.parse(out);
+    assert.equal(ok, false);
+    assert.deepEqual(violations[0].key, ["u", 2]);
   }
 });

@@ -2,6 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
+import { KvUniqueError } from "../../model/errors.js";
+import type { KvViolation } from "../../model/types.js";
 import { notUnique } from "../../session/violations.js";
 import { applySteps, parseSteps, type Step, textsOf } from "../atomic-description.js";
 import { readsInput, withDatabase } from "../database.js";
@@ -28,10 +30,17 @@ export function addAtomicCommand(program: Command): void {
       await withDatabase(command, "any", async (kv, style) => {
         const operation = kv.atomic();
         applySteps(operation, steps);
-        const result = await asOutcome(() => operation.commit());
+        const tellRefusal = async (failed: number[], violations?: KvViolation[]): Promise<void> => {
+          if (style.json) await print(await plainValue({ ok: false, failed, violations }));
+        };
+        const result = await asOutcome(() => operation.commit()).catch(async (error: unknown) => {
+          // Without checks, a commit that breaks a unique index rejects.
+          if (error instanceof KvUniqueError) await tellRefusal([], error.violations);
+          throw error;
+        });
         if (!result.ok) {
           const { failed, violations } = result;
-          if (style.json) await print(await plainValue({ ok: false, failed, violations }));
+          await tellRefusal(failed, violations);
           if (violations !== undefined) throw notUnique(violations);
           throw new NotDone(refusal(steps, failed));
         }
