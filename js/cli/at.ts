@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { Kv } from "../api/kv.js";
 import { parseDuration } from "../arguments/duration.js";
 import { isVersionstamp } from "../arguments/moment.js";
-import { hasDay } from "../interchange/iso-time.js";
+import { timeOf } from "../interchange/iso-time.js";
 import { withDatabase } from "./database.js";
 import { asOutcome } from "./outcome.js";
 import type { Style } from "./output.js";
@@ -16,9 +16,8 @@ export interface AtOptions {
   at?: Moment;
 }
 
-/** A date, or a date and a time, as ISO 8601 has them. Without a zone a time is local. */
-const ISO_TIME =
-  /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
+/** The beginning of a time in ISO 8601. Without a zone a time is local. */
+const DAY = /^\d{4}-\d{2}-\d{2}/;
 
 /** Milliseconds since the epoch. Fewer digits are taken for a year or a mistake. */
 const EPOCH_MS = /^\d{11,15}$/;
@@ -26,7 +25,7 @@ const EPOCH_MS = /^\d{11,15}$/;
 /** A versionstamp, a time in ISO 8601, milliseconds since the epoch, or a duration before now. */
 export function moment(text: string): Moment {
   if (isVersionstamp(text)) return text;
-  const time = timeOf(text);
+  const time = timeIn(text);
   if (time === undefined || Number.isNaN(time.getTime())) {
     throw new InvalidArgumentError(
       "Give a time, as 2026-11-24T15:00:00Z, a duration for the time so long ago, as 1h30m, milliseconds since " +
@@ -36,8 +35,8 @@ export function moment(text: string): Moment {
   return time;
 }
 
-function timeOf(text: string): Date | undefined {
-  if (ISO_TIME.test(text)) return hasDay(text) ? new Date(text) : undefined;
+function timeIn(text: string): Date | undefined {
+  if (DAY.test(text)) return timeOf(text);
   if (EPOCH_MS.test(text)) return new Date(Number(text));
   const ago = parseDuration(text);
   return Number.isNaN(ago) ? undefined : new Date(Date.now() - ago);
