@@ -9,7 +9,7 @@
 
 use std::cmp::Ordering;
 
-use super::page_cache::CachedPages;
+use super::page_cache::{CachedPages, LINE_BYTES};
 use super::statement::Statement;
 use openkv_core::model::Result;
 
@@ -26,8 +26,6 @@ const LEAF_HEADER: usize = 8;
 const CHILD_BYTES: usize = 4;
 /// Bytes of an overflow page before its content.
 const OVERFLOW_HEADER: usize = 4;
-/// The line of a processor's caches, in bytes.
-const LINE_BYTES: usize = 64;
 
 /// Where the first page has the size of pages (65,536 as 1), the bytes that it reserves on each, and the number of the schema.
 const PAGE_SIZE_AT: usize = 16;

@@ -16,6 +16,7 @@ mod memory;
 mod methods;
 mod pages;
 
+pub(super) use memory::LINE_BYTES;
 pub(super) use methods::{CachedPages, caught, install};
 use openkv_core::model::{GROWN_CACHES_BYTES_MAX, GROWN_CACHES_MEMORY_SHARE, PageMemory, Result};
 
@@ -24,7 +25,8 @@ static GROWN: AtomicU64 = AtomicU64::new(0);
 
 /// A cache is full if this share of it, one of so many parts, is free.
 const FREE_SHARE: u64 = 16;
-/// A cache grows if more than one of so many looks misses it.
+/// A cache grows if more than one of so many looks misses it. A get that misses one page looks at those above it twice, beside
+/// SQLite and by SQLite: some ten looks.
 const LOOKS_PER_MISS: u64 = 32;
 
 /// The page cache of a connection that reads. That of a writer keeps its bound: its batches wait for the disk.

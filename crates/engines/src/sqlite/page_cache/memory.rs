@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 use rusqlite::ffi;
 
 /// The line of a processor's caches, in bytes.
-const LINE_BYTES: usize = 64;
+pub(in super::super) const LINE_BYTES: usize = 64;
 
 /// What is known of a page, behind its content and before the bytes that SQLite keeps with it.
 #[repr(C)]

@@ -1,8 +1,7 @@
 //! The page cache as SQLite calls it, and as this module reads it beside SQLite.
 //!
 //! Duty: hand each call on to the pages of its cache.
-//! Invariant: a page that is not pinned has the content that SQLite has read or written, as long as no call of SQLite on the
-//! connection has come between.
+//! Invariant: between two calls of SQLite on a connection, each page of its cache has the content that SQLite has read or written.
 //! Never: a panic, which cannot pass SQLite.
 
 use std::cell::{RefCell, UnsafeCell};
