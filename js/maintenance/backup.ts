@@ -3,7 +3,7 @@
 import { invalid, misuse } from "../model/errors.js";
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
-import { call, callBehindWrites } from "../session/call.js";
+import { call, writesCalledBefore } from "../session/call.js";
 import { checkOptions, shown } from "../arguments/check.js";
 import { refuseElsewhere } from "../arguments/location.js";
 import { clearInterval, setInterval } from "../model/clock.js";
@@ -38,6 +38,9 @@ export async function backup(
   }
   const signal = checkSignal("kv.backup", given);
   signal?.throwIfAborted();
+  // Before the listener: the addon ignores the end of a backup that has not begun.
+  await writesCalledBefore(session);
+  signal?.throwIfAborted();
   // All threads of a process have their backups in one table, so a name must be unique among them.
   const name = randomBytes(NAME_BYTES);
   const frame = new Writer();
@@ -46,7 +49,7 @@ export async function backup(
   const follower = new Follower(session, name, onProgress as KvBackupOptions["onProgress"]);
   const unfollow = signal && onAbort(signal, () => follower.end());
   try {
-    const answer = await callBehindWrites(session, CALL_BACKUP, frame);
+    const answer = await call(session, CALL_BACKUP, frame);
     follower.throwFailure();
     return readCopied(answer);
   } catch (error) {

@@ -45,10 +45,15 @@ export async function callBehindWrites(
   frame?: Writer,
   signal?: AbortSignal,
 ): Promise<Buffer> {
+  await writesCalledBefore(session);
+  return await call(session, command, frame, signal);
+}
+
+/** Waits for the answers to all writes that were called before. */
+export async function writesCalledBefore(session: Session): Promise<void> {
   session.requireOpen();
   const before = session.order.beforeAll();
   if (before !== null) await before;
-  return await call(session, command, frame, signal);
 }
 
 class PendingCall implements Receiver {
