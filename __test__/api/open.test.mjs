@@ -57,6 +57,8 @@ describe("paths", () => {
     ["file:relative.sqlite3", "absolute"],
     ["file:///a.sqlite3?mode=ro", "query"],
     ["file:///a.sqlite3#x", "fragment"],
+    ["file://%", "names no host"],
+    ["file:///a%2Fb.sqlite3", "no encoded slash"],
     [5, "received 5"],
     [{}, "received an object"],
     [[], "received the array []"],

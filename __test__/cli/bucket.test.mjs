@@ -47,7 +47,7 @@ test("status and verify tell what the objects say, and change none of them", asy
 
 test("a place without a database is refused, and stays empty", async () => {
   for (const [url, message] of [
-    [bucketUrl(inFolder("none")), /no database/],
+    [bucketUrl(inFolder("none")), /no database here; a command that writes creates one/],
     ["s3://user:secret@bucket/shop", /no credentials/],
     ["shop.db", /object store is like s3:/],
   ]) {

@@ -171,11 +171,20 @@ function pathOfUrl(text: string): string {
   if (!text.startsWith("file://")) {
     throw invalid(`A file URL is absolute, like file:///data/kv.sqlite3: received ${text}`);
   }
-  const url = new URL(text);
+  let url: URL;
+  let path: string;
+  try {
+    url = new URL(text);
+    path = fileURLToPath(url);
+  } catch {
+    throw invalid(
+      `A file URL names no host and has no encoded slash, like file:///data/kv.sqlite3: received ${text}`,
+    );
+  }
   if (url.search !== "" || url.hash !== "") {
     throw invalid(`A file URL has no query and no fragment here: received ${text}`);
   }
-  return fileURLToPath(url);
+  return path;
 }
 
 /** The default file below the root folder of the program. Creates its folder, which git ignores. */

@@ -84,6 +84,7 @@ const RULES: readonly Rule[] = [
   { from: /; raise busyTimeout\b/g, to: "; try again when that has ended" },
   { from: /\bsort says how orderBy is executed: give orderBy\b/, to: "--sort needs --order-by" },
   { from: /\bgive sort: true\b/, to: "give --sort" },
+  { from: /\bopen it with lead: "\d+" to create one\b/, to: "a command that writes creates one" },
   { from: /\(force: true, --force\)/, to: "(--force)" },
   // Commands have no such option: those that only read open a file so by themselves.
   { from: /\breadonly: true reads (it|a file there)/, to: "commands that only read can open $1" },
