@@ -41,18 +41,21 @@ addon ready-made (npm install openkv) and needs neither cargo nor a compiler.
 /** The profile of `npm install`, `npm test` and CI. */
 export const CLONE_PROFILE = "clone";
 
-/** The profile for the edit-and-run loop: it keeps this machine's paths, which debuggers follow. */
-const EDIT_PROFILE = "dev-addon";
+/**
+ * The profile of what npm gives out, which names no folder of the machine that built it. The others keep its paths, which
+ * debuggers follow, and have the flags of `cargo test`: CI tests with the dependencies that are compiled for the addon.
+ */
+const PUBLISHED_PROFILE = "release";
 
 /** Builds the addon and returns the path of the file in dist/native/. Exits when cargo fails. */
-export function buildAddon({ target, profile = "release", zig = false } = {}) {
+export function buildAddon({ target, profile = PUBLISHED_PROFILE, zig = false } = {}) {
   const triple = target ?? hostTarget();
   const file = addonFile(platformOfTarget(triple));
   const built = compile(triple, target !== undefined, profile, zig);
   mkdirSync(nativeDir, { recursive: true });
   const placed = join(nativeDir, file);
   place(built, placed);
-  if (profile !== EDIT_PROFILE) {
+  if (profile === PUBLISHED_PROFILE) {
     refuseMachinePaths(placed);
   }
   place(join(root, "scripts", "native-loader.js"), join(nativeDir, "binding.js"));
@@ -99,7 +102,7 @@ function compile(triple, cross, profile, zig) {
   return libraryIn(stdout);
 }
 
-/** The environment of cargo: flags for the target, and without paths of this machine. */
+/** The environment of cargo: flags for the target, and for a release none of the paths of this machine. */
 function environment(triple, profile) {
   const env = { ...process.env };
   const flags = (env.RUSTFLAGS ?? "").split(" ").filter((flag) => flag !== "");
@@ -107,7 +110,7 @@ function environment(triple, profile) {
     // A shared library must use the same C library as the Node process that loads it.
     flags.push("-C", "target-feature=-crt-static");
   }
-  if (profile !== EDIT_PROFILE) {
+  if (profile === PUBLISHED_PROFILE) {
     const remapped = machineFolders().map(([from, to]) => [from, to].join("="));
     flags.push(...remapped.map((pair) => `--remap-path-prefix=${pair}`));
     // C code that build scripts compile has the same paths in its messages.

@@ -3,8 +3,7 @@
 import { spawn } from "node:child_process";
 
 /**
- * Of every step. CI compiles each form of the crate once, so the files of incremental builds would only fill the disk, and a
- * panic names its line without debug information.
+ * Of every step. CI compiles each form of the crate once, so the files of incremental builds would only fill the disk.
  *
  * Clippy compiles our crates, for the tests and for the addon, instead of checking all crates once more: a check is a tenth
  * of the whole run. A warning is an error. Clippy's compiler leaves out rustc's own optimisations, those before LLVM, so
@@ -14,7 +13,6 @@ const STEP_ENV = {
   CARGO_TERM_COLOR: "never",
   NO_COLOR: "1",
   CARGO_INCREMENTAL: "0",
-  CARGO_PROFILE_DEV_DEBUG: "false",
   RUSTC_WORKSPACE_WRAPPER: "clippy-driver",
   // As `cargo clippy` hands them to its driver: each argument ends with this word.
   CLIPPY_ARGS: "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",

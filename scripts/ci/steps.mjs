@@ -22,6 +22,12 @@ const DOWNLOADS = { downloads: true };
 /** Every feature but the addon, so that the tests need no Node. */
 const WITHOUT_NODE = ["--no-default-features", "--features", "server,defects"];
 
+/** The addon's profile, so that most dependencies are compiled once, with our crates as tests have them. */
+const PROFILE = "clone";
+const OUR_CRATES = ["opt-level=0", "debug-assertions=true", "overflow-checks=true"].flatMap(
+  (setting) => ["--config", `profile.${PROFILE}.${setting}`],
+);
+
 const KILLS = 50;
 const PROCESSES_SECONDS = 10;
 const NETWORK_SECONDS = 45;
@@ -41,12 +47,14 @@ export function steps(root) {
     rust("components", rustComponents()),
     rust("fmt", ["cargo", "fmt", "--all", "--check"]),
     // Clippy lints what it compiles here, benchmarks too.
-    rust("rust-build", cargo("test", "--all-targets", "--no-run"), { after: ["addon"] }),
+    rust("rust-build", cargo("test", "--profile", PROFILE, "--all-targets", "--no-run"), {
+      after: ["addon"],
+    }),
     rust("rust-test", cargo(...testRunner(), "--no-fail-fast"), {
       needs: ["postgres", "rust-build"],
       minutes: 15,
     }),
-    rust("rust-doc", cargo("test", "--doc")),
+    rust("rust-doc", cargo("test", "--profile", PROFILE, "--doc")),
     rust("fuzz", ["npm", "run", "fuzz", "--", "--quick"]),
 
     light("install", npmCi(root, "."), DOWNLOADS),
@@ -170,11 +178,13 @@ function rustComponents() {
 }
 
 function cargo(...command) {
-  return ["cargo", ...command, "--workspace", ...WITHOUT_NODE];
+  return ["cargo", ...command, "--workspace", ...WITHOUT_NODE, ...OUR_CRATES];
 }
 
 function testRunner() {
-  return works("cargo", ["nextest", "--version"]) ? ["nextest", "run"] : ["test"];
+  return works("cargo", ["nextest", "--version"])
+    ? ["nextest", "run", "--cargo-profile", PROFILE]
+    : ["test", "--profile", PROFILE];
 }
 
 function works(command, args) {
