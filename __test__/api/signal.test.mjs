@@ -297,6 +297,26 @@ test("10,000 calls leave nothing on a signal that lives long", async () => {
   }
 });
 
+test("a call that is refused leaves nothing on its signal", async () => {
+  const kv = await open(":memory:");
+  const queue = kv.queue("mail");
+  const calls = {
+    delete: (options) => queue.delete("no id", options),
+    cancel: (options) => queue.cancel("no id", options),
+    result: (options) => queue.result("no id", options),
+    progress: (options) => queue.progress("no id", options),
+    setLimits: (options) => queue.setLimits({ concurrency: -1 }, options),
+    "dead.get": (options) => queue.dead.get("no id", options),
+    dropIndex: (options) => kv.dropIndex(5, options),
+    ttl: (options) => kv.ttl("no key", options),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    const { signal } = new AbortController();
+    await assert.rejects(call({ signal }), TypeError, name);
+    assert.equal(getEventListeners(signal, "abort").length, 0, name);
+  }
+});
+
 test("a signal that is aborted while a key is encoded gives the call up", async () => {
   const kv = await open(":memory:");
   const controller = new AbortController();

@@ -63,8 +63,10 @@ export async function abortablePage<Selector, Options, Result>(
 export function raced<Result>(signal: AbortSignal, start: () => Promise<Result>): Promise<Result> {
   if (signal.aborted) return NativePromise.reject(signal.reason);
   return new NativePromise((resolve, reject) => {
+    // Before the listener: what throws here leaves none.
+    const started = start();
     const end = onAbort(signal, () => reject(signal.reason));
-    start().then(
+    started.then(
       (result) => {
         end();
         resolve(result);
