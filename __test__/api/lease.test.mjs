@@ -143,6 +143,35 @@ onEveryKind("leases", (fresh) => {
   });
 });
 
+test("a lease that is acquired while its call is aborted is released", async () => {
+  const kv = await open(":memory:");
+  const { get: isAborted } = Object.getOwnPropertyDescriptor(AbortSignal.prototype, "aborted");
+  // A lease was kept and renewed, and nobody had it, if the abort came a microtask behind the last look at the signal.
+  for (let look = 1; look <= 8; look++) {
+    for (let later = 0; later < 4; later++) {
+      const controller = new AbortController();
+      const abort = async () => {
+        for (let i = 0; i < later; i++) await null;
+        controller.abort(new Error("enough"));
+      };
+      let looks = 0;
+      Object.defineProperty(controller.signal, "aborted", {
+        get() {
+          if (++looks === look) queueMicrotask(abort);
+          return isAborted.call(this);
+        },
+      });
+      const lease = await kv.lease(KEY, { signal: controller.signal }).catch(({ message }) => {
+        assert.equal(message, "enough");
+      });
+      await lease?.release();
+      const next = await kv.lease(KEY, { wait: "10s" });
+      assert.notEqual(next, null, `${later} microtasks behind look ${look}`);
+      await next.release();
+    }
+  }
+});
+
 test("a handle that is closed lets go of its leases", async () => {
   const kv = await open(":memory:");
   const other = await open(":memory:");

@@ -398,12 +398,8 @@ export class Kv {
   }
 
   at(when: Date | string, options?: KvCallOptions): Promise<Kv> {
-    return signalled("kv.at", options, async (signal) => {
-      const session = await this.#session.at(checkWhen(when));
-      // No caller gets the handle.
-      if (signal?.aborted === true) void session.close();
-      return new Kv(session);
-    });
+    const open = async () => new Kv(await this.#session.at(checkWhen(when)));
+    return signalled("kv.at", options, open, (kv) => void kv.#session.close());
   }
 
   history<T = unknown>(

@@ -27,13 +27,14 @@ export async function abortable<Options, Result>(
   method: string,
   options: Options,
   start: (options: Options, signal?: AbortSignal) => Promise<Result>,
+  unclaimed?: Unclaimed<Result>,
 ): Promise<Result> {
   if (typeof options !== "object" || options === null) return await start(options);
   if (!has(options, "signal")) return await start(options);
   const signal = checkSignal(method, (options as { signal?: unknown }).signal);
   const rest = without(options, "signal");
   const call = (): Promise<Result> => start(rest as Options, signal);
-  return await (signal === undefined ? call() : raced(signal, call));
+  return await (signal === undefined ? call() : raced(signal, call, unclaimed));
 }
 
 /** As {@link abortable}, for a method that has no other options. */
@@ -41,9 +42,10 @@ export async function signalled<Result>(
   method: string,
   options: unknown,
   start: (signal?: AbortSignal) => Promise<Result>,
+  unclaimed?: Unclaimed<Result>,
 ): Promise<Result> {
   const checked = checkOptions(method, options, ["signal"]);
-  return await abortable(method, checked, (_, signal) => start(signal));
+  return await abortable(method, checked, (_, signal) => start(signal), unclaimed);
 }
 
 /** As {@link abortable}, for pages. Their older form has the options in the selector. */
@@ -59,17 +61,29 @@ export async function abortablePage<Selector, Options, Result>(
   return await abortable(method, options, (rest, signal) => start(selector, rest, signal));
 }
 
+/** Frees what a result holds that came after the abort: its caller does not get it. */
+type Unclaimed<Result> = (result: Result) => void;
+
 /** The result of `start`, or the reason of the signal if that is aborted first. */
-export function raced<Result>(signal: AbortSignal, start: () => Promise<Result>): Promise<Result> {
+export function raced<Result>(
+  signal: AbortSignal,
+  start: () => Promise<Result>,
+  unclaimed?: Unclaimed<Result>,
+): Promise<Result> {
   if (signal.aborted) return NativePromise.reject(signal.reason);
   return new NativePromise((resolve, reject) => {
     // Before the listener: what throws here leaves none.
     const started = start();
-    const end = onAbort(signal, () => reject(signal.reason));
+    let isGivenUp = false;
+    const end = onAbort(signal, () => {
+      isGivenUp = true;
+      reject(signal.reason);
+    });
     started.then(
       (result) => {
         end();
-        resolve(result);
+        if (isGivenUp) unclaimed?.(result);
+        else resolve(result);
       },
       (error: unknown) => {
         end();

@@ -71,8 +71,12 @@ function checkWait(what: string, wait: unknown): number | undefined {
 export function acquire(session: Session, key: KvKey, acquisition: Acquisition): Promise<Acquired> {
   const { signal } = acquisition;
   const run = () => acquireUnder(session, key, acquisition);
-  // What is acquired behind an abort is released there.
-  return signal === undefined ? run() : raced(signal, run);
+  return signal === undefined ? run() : raced(signal, run, release);
+}
+
+function release(acquired: Acquired): void {
+  // What is not released expires.
+  if (acquired instanceof KvLease) acquired.release().catch(() => {});
 }
 
 async function acquireUnder(
@@ -139,12 +143,7 @@ async function acquireUnder(
     if (first === null) await shorten(found);
   }
   const waits = waitMs !== 0 && !signal?.aborted;
-  const acquired = first ?? (waits ? await wait() : null);
-  if (signal?.aborted) {
-    if (acquired instanceof KvLease) await acquired.release();
-    throw signal.reason;
-  }
-  return acquired;
+  return first ?? (waits ? await wait() : null);
 
   /** Looks at each state of the entry until the time is over. */
   async function wait(): Promise<Acquired> {
