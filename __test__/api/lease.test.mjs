@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { testClock } from "openkv/testing";
 import { guard, HANG_MS, until } from "../kit/time.mjs";
-import { onEveryKind, open } from "./databases.mjs";
+import { freshPath, onEveryKind, open } from "./databases.mjs";
 
 const KEY = ["jobs", "report"];
 const aborted = (signal) =>
@@ -141,6 +141,29 @@ onEveryKind("leases", (fresh) => {
     });
     assert.equal((await kv.get(KEY)).value, "mine");
   });
+});
+
+test("a lease that is acquired while the handle is closed is released, and nobody gets it", async () => {
+  const path = freshPath();
+  const other = await open(path);
+  for (const lane of ["auto", "thread"]) {
+    for (let later = 0; later < 4; later++) {
+      const acquire = {
+        lease: (kv) => kv.lease(KEY),
+        once: (kv) => kv.once(KEY, () => assert.fail("it runs on a closed handle")),
+      };
+      for (const [name, call] of Object.entries(acquire)) {
+        const kv = await open(path, { lane });
+        const acquired = call(kv).catch((error) => assert.equal(error.name, "BadResource"));
+        for (let i = 0; i < later; i++) await null;
+        await kv.close();
+        // The close ends a lease that came before it.
+        assert.notEqual((await acquired)?.signal.aborted, false, name);
+        // It was left to expire after its ttl of 10 s.
+        assert.equal((await other.get(KEY)).versionstamp, null, `${name}, ${lane}, ${later}`);
+      }
+    }
+  }
 });
 
 test("a lease that is acquired while its call is aborted is released", async () => {

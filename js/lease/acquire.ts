@@ -16,7 +16,7 @@ import type { Session } from "../session/session.js";
 import { watch } from "../watch/watch.js";
 import type { KvEntry, KvEntryMaybe, KvKey } from "../model/types.js";
 import { KvLease } from "./held-lease.js";
-import { entryOf, isLeaseValue, shortenEntry, storeEntry } from "./lease-entry.js";
+import { deleteEntry, entryOf, isLeaseValue, shortenEntry, storeEntry } from "./lease-entry.js";
 
 const STRONG = { consistency: "strong", withExpiry: true } as const;
 
@@ -92,18 +92,32 @@ async function acquireUnder(
   /** Set before the first try whose outcome is unknown: from then on the entry may be ours. */
   let unknownMs: number | null = null;
 
+  /** Stores the entry; null: there is one. */
+  const store = async (sentMs: number): Promise<KvLease | null> => {
+    const result = await storeEntry(session, key, entry, value);
+    if (!result.ok) return null;
+    if (!session.closed) {
+      return new KvLease(session, key, entry, result.versionstamp, ttlMs, sentMs);
+    }
+    await deleteEntry(session, entry, result.versionstamp, true).catch(() => {}); // It expires.
+    throw session.closedError();
+  };
+
   /** Tries once. Null: the entry of another caller is there, or this caller wants it no more. */
   const attempt = async (): Promise<KvLease | null> => {
     if (signal?.aborted) return null;
     const sentMs = timeOf(session);
+    const storing = store(sentMs);
+    const settled = storing.catch(() => {});
+    session.acquiring.add(settled);
     try {
-      const result = await storeEntry(session, key, entry, value);
-      if (!result.ok) return null;
-      return new KvLease(session, key, entry, result.versionstamp, ttlMs, sentMs);
+      return await storing;
     } catch (error) {
       if (codeOf(error) !== "OUTCOME_UNKNOWN") throw error;
       unknownMs ??= sentMs;
       return null;
+    } finally {
+      session.acquiring.delete(settled);
     }
   };
 

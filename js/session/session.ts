@@ -92,6 +92,8 @@ export class Session implements TurnMember, BatchOwner {
    * the end, and resolves when it is reached; none rejects.
    */
   readonly ending = new Set<() => Promise<unknown>>();
+  /** Leases that are being acquired: one that arrives after close() is deleted before the database ends. None rejects. */
+  readonly acquiring = new Set<Promise<unknown>>();
   /** Resolves when the closed handle has ended; null while it is open. */
   closing: Promise<void> | null = null;
   /** Why there are no synchronous reads; null if there are. */
@@ -349,10 +351,16 @@ export class Session implements TurnMember, BatchOwner {
 
   #end(): Promise<void> {
     const close = (): Promise<void> => new Closing(this.port).start(this.native);
-    if (this.ending.size === 0) return close();
-    const ended = NativePromise.all([...this.ending].map((end) => end()));
-    this.native.drain();
-    return ended.then(close);
+    const { ending, acquiring, native } = this;
+    if (ending.size === 0 && acquiring.size === 0) return close();
+    const ended = NativePromise.all([...ending].map((end) => end()));
+    if (acquiring.size === 0) {
+      native.drain();
+      return ended.then(close);
+    }
+    // The handle refuses writes from then on.
+    const drained = NativePromise.all([...acquiring]).then(() => native.drain());
+    return NativePromise.all([ended, drained]).then(close);
   }
 }
 
