@@ -2686,7 +2686,10 @@ export interface KvCollection<
    * of the present version are not touched. An entry keeps its expiry.
    */
   migrateAll(options?: {
-    /** Called after each step with the number of documents so far. */
+    /**
+     * Called after each step with the number of documents so far. The next step waits for its promise; its error ends
+     * the migration.
+     */
     onProgress?: ((progress: { migrated: number }) => void) | undefined;
     signal?: AbortSignal | undefined;
   }): Promise<{ migrated: number }>;

@@ -557,3 +557,23 @@ test("more than one step of a migration counts each document once", async () => 
   assert.equal(await kv.count({ prefix: ["n"] }, { where: { __version: 3 } }), 250);
   await kv.close();
 });
+
+// A rejection of onProgress was unhandled and ended the process, and the migration went on.
+test("migrateAll ends with the error of its callback, and obeys its signal from the beginning", async () => {
+  const kv = await openKv(":memory:");
+  for (let i = 0; i < 150; i++) await kv.set(["n", i], { i });
+  const options = { schema: (value) => value, id: "i", version: 2, migrate: (old) => old };
+  const newer = kv.collection(["n"], options);
+  const fails = async () => {
+    throw new Error("enough");
+  };
+  await assert.rejects(newer.migrateAll({ onProgress: fails }), { message: "enough" });
+  assert.equal(await kv.count({ prefix: ["n"] }, { where: { __version: 2 } }), 100);
+  const first = kv.collection(["n"], { schema: (value) => value, id: "i" });
+  for (const collection of [first, newer]) {
+    const signal = AbortSignal.abort(new Error("stopped"));
+    await assert.rejects(collection.migrateAll({ signal }), { message: "stopped" });
+    await assert.rejects(collection.migrateAll({ signal: 5 }), /signal must be an AbortSignal/);
+  }
+  await kv.close();
+});

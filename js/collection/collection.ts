@@ -1,6 +1,7 @@
 // Duty: a collection of a handle: its reads, and its writes, each in a commit of its own.
 
 import { checkOptions, shown } from "../arguments/check.js";
+import { checkSignal } from "../arguments/signal.js";
 import { bytesOf } from "../codec/key-bytes.js";
 import { misuse } from "../model/errors.js";
 import { readable } from "../model/readable.js";
@@ -179,10 +180,11 @@ export class KvCollection extends CollectionReads {
   async migrateAll(options?: object): Promise<{ migrated: number }> {
     const given = checkOptions("migrateAll", options, ["onProgress", "signal"]);
     const { onProgress } = given;
-    const signal = given.signal as AbortSignal | undefined;
+    const signal = checkSignal("migrateAll", given.signal);
     if (onProgress !== undefined && typeof onProgress !== "function") {
       throw misuse(`migrateAll: onProgress must be a function: received ${shown(onProgress)}`);
     }
+    signal?.throwIfAborted();
     const { prefix, version } = this.#definition;
     let migrated = 0;
     await this.#settle();
@@ -207,7 +209,7 @@ export class KvCollection extends CollectionReads {
       );
       if (value === 0) return { migrated };
       migrated += value;
-      onProgress?.({ migrated });
+      await onProgress?.({ migrated });
     }
   }
 }
