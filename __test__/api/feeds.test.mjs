@@ -120,6 +120,25 @@ function feeds(fresh, { elsewhere = false } = {}) {
     await Promise.all([reader.cancel(), later.cancel()]);
   });
 
+  test("initial: a stream that is cancelled while its entries are read leaves no feed", async () => {
+    const kv = await fresh();
+    await kv.set(["a"], 1);
+    for (let later = 0; later < 4; later++) {
+      const reader = kv.watch({ prefix: [] }, { initial: true }).getReader();
+      const first = reader.read();
+      for (let i = 0; i < later; i++) await null;
+      await reader.cancel();
+      await first;
+    }
+    // It makes the same steps behind them, so they have made theirs.
+    const behind = kv.watch({ prefix: [] }, { initial: true }).getReader();
+    assert.equal((await behind.read()).value.initial, "last");
+    await behind.cancel();
+    const isForgotten = async () => (await kv.metrics()).feeds === 0;
+    await until(isForgotten, "no feed is left", 10_000);
+    await kv.close();
+  });
+
   test("initial: nothing there, wrong options, and the end", async () => {
     const kv = await fresh();
     const ending = new AbortController();

@@ -52,6 +52,7 @@ class Present {
   /** The commit after which the feed goes on; null before the first read. */
   #position: string | null = null;
   #feed: ReadableStreamDefaultReader<KvChanges> | null = null;
+  #cancelled = false;
   /** The listed entries that are newer than the position: bytes of the key → versionstamp. */
   readonly #shown = new Map<string, string>();
   /** The newest versionstamp among them. */
@@ -79,6 +80,7 @@ class Present {
   }
 
   async cancel(): Promise<void> {
+    this.#cancelled = true;
     await this.#feed?.cancel();
   }
 
@@ -104,10 +106,12 @@ class Present {
     return { changes: found, versionstamp: NOTHING_SEEN, initial: "more" };
   }
 
-  /** The last entries. The feed begins. */
+  /** The last entries. The feed begins, unless the stream was cancelled during the read. */
   #last(found: KvChange<unknown>[], position: string): KvChanges {
     const options = { since: position, signal: this.#signal };
-    this.#feed = feed(this.#session, this.#selector, options).getReader();
+    if (!this.#cancelled) {
+      this.#feed = feed(this.#session, this.#selector, options).getReader();
+    }
     this.#list = null;
     return { changes: found, versionstamp: position, initial: "last" };
   }
