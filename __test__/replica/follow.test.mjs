@@ -221,6 +221,31 @@ test("watches and feeds are served by the replica", async () => {
   await Promise.all([watch.cancel(), feed.cancel(), offline.cancel()]);
 });
 
+// The log of a new copy begins with it: the feed failed with a gap, also that of a watch with initial which was
+// reading its entries when the copy was complete.
+test("a feed that goes on behind the beginning of the copy is served by the server", async () => {
+  const { link, kv } = await started();
+  const selector = { prefix: ["fed"] };
+  const first = kv.watch(selector).getReader();
+  const opened = first.read();
+  const { versionstamp: since } = await kv.set(["fed", "seen"], 0);
+  await opened;
+  await first.cancel();
+  await kv.set(["fed", "new"], 1);
+  await kv.delete(["fed", "seen"]);
+  const near = await follow(link);
+  const feed = near.watch(selector, { since }).getReader();
+  const { changes } = (await feed.read()).value;
+  assert.deepEqual(
+    changes.map(({ type, key }) => [type, key[1]]),
+    [
+      ["set", "new"],
+      ["delete", "seen"],
+    ],
+  );
+  await feed.cancel();
+});
+
 test("the full-text indexes of the server are built on the replica", async () => {
   const { link, kv } = await started();
   await kv.set(["notes", 1], { text: "the quick fox" });

@@ -214,6 +214,12 @@ impl LocalCopy {
         });
     }
 
+    /// Whether a feed that goes on after a commit may be served here: the log of a copy begins with it, and the
+    /// server may have the changes before.
+    pub fn may_reach(&self, since: u64) -> bool {
+        self.shared.may_reach(since)
+    }
+
     /// The commit that a handle has seen, if the replica does not have it yet.
     pub fn missing(&self, seen: &Seen) -> Option<u64> {
         let (version, epoch) = self.shared.version();

@@ -56,6 +56,8 @@ pub struct Progress {
     pub copies: u64,
     /// Why the last copy was needed.
     pub copied_because: Option<String>,
+    /// The commit with which its log begins, if it was copied since it was opened and its past was not exchanged.
+    begins: u64,
     /// When it had everything.
     fresh_at: Option<Instant>,
     /// Streams that have failed since the last message.
@@ -93,6 +95,7 @@ pub(super) struct FollowerProgress {
     /// As in the progress, for reads that must not take a lock.
     version: AtomicU64,
     epoch: AtomicU64,
+    begins: AtomicU64,
     usable: AtomicBool,
 }
 
@@ -102,6 +105,7 @@ impl Default for FollowerProgress {
             progress: watch::Sender::new(Progress::default()),
             version: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
+            begins: AtomicU64::new(0),
             usable: AtomicBool::new(false),
         }
     }
@@ -121,6 +125,11 @@ impl FollowerProgress {
         // The epoch first: a version that is read with an older epoch only makes a read wait.
         let epoch = self.epoch.load(Ordering::Acquire);
         (self.version.load(Ordering::Acquire), epoch)
+    }
+
+    /// Whether its log may have the changes after a commit that the server may still have.
+    pub(super) fn may_reach(&self, since: u64) -> bool {
+        since >= self.begins.load(Ordering::Acquire)
     }
 
     /// How far the replica is, for metrics.
@@ -145,6 +154,7 @@ impl FollowerProgress {
             change(progress);
             self.version.store(progress.version, Ordering::Release);
             self.epoch.store(progress.epoch, Ordering::Release);
+            self.begins.store(progress.begins, Ordering::Release);
             self.usable.store(progress.is_usable(), Ordering::Release);
         });
     }
@@ -180,6 +190,8 @@ impl FollowerProgress {
         self.change(|progress| {
             progress.epoch += u64::from(exchanged);
             progress.version = version;
+            // After an exchange, the copy alone knows that an earlier commit may be one of the lost past.
+            progress.begins = if exchanged { 0 } else { version };
             (progress.state, progress.ready) = (State::Following, true);
             progress.is_suspected = false;
             progress.copies += 1;
@@ -252,6 +264,19 @@ mod tests {
         assert_eq!(shared.version(), (9, 0));
         shared.copied(4, true, String::new());
         assert_eq!(shared.version(), (4, 1));
+    }
+
+    /// A feed that went on after an earlier commit failed at the copy, although the server had the changes.
+    #[test]
+    fn its_log_begins_with_a_copy() {
+        let shared = FollowerProgress::default();
+        shared.found(3);
+        assert!(shared.may_reach(0), "its file may have a log");
+        shared.copied(9, false, String::new());
+        shared.followed(12, true);
+        assert!(!shared.may_reach(8) && shared.may_reach(9));
+        shared.copied(4, true, String::new());
+        assert!(shared.may_reach(0), "it tells of a past that is lost");
     }
 
     /// An application that started without its server could not read its own copy.

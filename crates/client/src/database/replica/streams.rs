@@ -74,7 +74,10 @@ impl Replica {
         since: Option<Versionstamp>,
         options: &HandleOptions,
     ) -> Id {
-        if !self.streams(range.start.as_bytes(), range.end.as_bytes()) {
+        // In this order: a copy is usable only after its beginning is known.
+        let here = self.streams(range.start.as_bytes(), range.end.as_bytes())
+            && since.is_none_or(|since| self.copy.may_reach(since.version()));
+        if !here {
             return of_server(self.primary.feed(range, since, options));
         }
         let since = since.map(Versionstamp::version).or_else(|| self.copy.missing(&options.seen));
