@@ -66,6 +66,23 @@ function suite(fresh) {
     ]);
   });
 
+  // Its own rejection was unhandled, and the message stayed with the consumer.
+  test("a thrown value that cannot be looked at fails its message as any other", async () => {
+    const kv = await fresh();
+    const queue = kv.queue("mail");
+    const handler = () => {
+      const { proxy, revoke } = Proxy.revocable({}, {});
+      revoke();
+      throw proxy;
+    };
+    const { stop } = listening(queue, handler, { onError: () => {} });
+    await queue.enqueue("a", { backoffSchedule: [] });
+    await until(async () => (await queue.stats()).dead === 1, "it is dead");
+    await stop();
+    const { messages } = await queue.dead.list();
+    assert.equal(messages[0].error.message, "an error that cannot be read");
+  });
+
   test("a handler over its timeout fails, its signal aborts, and its end has no effect", async () => {
     const kv = await fresh();
     const queue = kv.queue("hangs");

@@ -50,8 +50,8 @@ nameOnPrototype(KvDoNotRetry, "KvDoNotRetry");
 
 /** Whether a handler has thrown a {@link KvDoNotRetry}, also one of another copy of this module. */
 export function isDoNotRetry(error: unknown): boolean {
-  if (error instanceof KvDoNotRetry) return true;
   try {
+    if (error instanceof KvDoNotRetry) return true;
     return isError(error) && error.name === "KvDoNotRetry";
   } catch {
     return false;
