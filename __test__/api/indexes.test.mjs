@@ -2,8 +2,10 @@
 // is refused, by name.
 
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
 import { test } from "node:test";
 import { KvUniqueError, openKv } from "../../index.mjs";
+import { guard, HANG_MS } from "../kit/time.mjs";
 import { freshPath, onBucket, onEach, onEveryKind, onPostgres, open } from "./databases.mjs";
 
 const USERS = { prefix: ["u"] };
@@ -378,4 +380,19 @@ test("an index of a file is there for the next handle, and kept by it", async ()
 test("a file for Deno has no value indexes", async () => {
   const kv = await open(freshPath(), { encoding: "v8" });
   await assert.rejects(kv.createIndex(EMAIL), { code: "UNSUPPORTED", message: /Deno/ });
+});
+
+// It asked every 25 ms from then on, and kept the process alive, until the building went on.
+test("ready() looks no more at a building that stands still once its signal is aborted", async () => {
+  const { Building } = createRequire(import.meta.url)("../../build/search/building.js");
+  const info = { name: "city", prefix: ["u"], state: "building", indexed: 0 };
+  const controller = new AbortController();
+  let looks = 0;
+  const look = async () => {
+    if (++looks === 3) controller.abort();
+    return [info];
+  };
+  const building = new Building(null, { state: "building" }, info, look);
+  await guard(building.ready(controller.signal), HANG_MS, "the end of ready()");
+  assert.equal(looks, 3);
 });

@@ -38,7 +38,7 @@ export class Building<I extends Described> {
   }
 
   async ready(signal: AbortSignal | undefined): Promise<void> {
-    for await (const _ of this.#follow()) if (signal?.aborted) return;
+    for await (const _ of this.#follow(signal)) if (signal?.aborted) return;
   }
 
   async *progress(): AsyncGenerator<KvIndexProgress, void, undefined> {
@@ -51,10 +51,10 @@ export class Building<I extends Described> {
     yield { indexed, total: indexed, done: true };
   }
 
-  /** Yields whenever building has progressed, and ends when it is complete. */
-  async *#follow(): AsyncGenerator<number, void, undefined> {
+  /** Yields whenever building has progressed, and ends when it is complete or the signal is aborted. */
+  async *#follow(signal?: AbortSignal): AsyncGenerator<number, void, undefined> {
     let reported = -1;
-    while (this.#index.state === "building") {
+    while (this.#index.state === "building" && !signal?.aborted) {
       await this.#look();
       if (this.#index.state !== "building") return;
       if (this.info.indexed !== reported) {
