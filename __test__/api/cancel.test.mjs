@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sleep, until } from "../kit/time.mjs";
-import { onEachAndServed, onEveryKind } from "./databases.mjs";
+import { freshPath, onEachAndServed, onEveryKind } from "./databases.mjs";
 
 const PREFIX = { prefix: ["numbers"] };
 const ENTRIES = 16;
@@ -25,6 +25,13 @@ const CALLS = {
 
 const SEARCH = {
   search: (kv, options) => kv.search(TEXTS.prefix, "word", { where: SLOW_HITS, ...options }),
+};
+
+/** Calls that come after all writes before them. */
+const WAITING = {
+  receive: (kv, options) => kv.queue("mail").receive(options),
+  backup: (kv, options) => kv.backup(`${freshPath()}-copy`, options),
+  stats: (kv, options) => kv.queue("mail").stats(options),
 };
 
 async function counted(kv, name) {
@@ -55,11 +62,35 @@ async function abortEach(kv, calls) {
   }
 }
 
+async function filled(fresh) {
+  const kv = await fresh({ limits: "wide" });
+  const numbers = Array(60_000).fill(7);
+  for (let i = 0; i < ENTRIES; i++) await kv.set([...PREFIX.prefix, i], numbers);
+  return kv;
+}
+
 onEveryKind("calls that are aborted", (fresh) => {
+  // A receive and a backup rejected only when the writes before them had ended.
+  test("they wait no more for the writes before them", { timeout: 120_000 }, async () => {
+    const kv = await filled(fresh);
+    const reason = new Error("given up");
+    const stop = new AbortController();
+    let isOver = false;
+    const deleted = kv.deleteMany(PREFIX, { where: SLOW, signal: stop.signal });
+    const before = deleted.catch((error) => error).finally(() => (isOver = true));
+    for (const [name, call] of Object.entries(WAITING)) {
+      const controller = new AbortController();
+      const called = call(kv, { signal: controller.signal });
+      controller.abort(reason);
+      await assert.rejects(called, (error) => error === reason, name);
+      assert.equal(isOver, false, name);
+    }
+    stop.abort(reason);
+    assert.equal(await before, reason);
+  });
+
   test("their work ends", { timeout: 120_000 }, async () => {
-    const kv = await fresh({ limits: "wide" });
-    const numbers = Array(60_000).fill(7);
-    for (let i = 0; i < ENTRIES; i++) await kv.set([...PREFIX.prefix, i], numbers);
+    const kv = await filled(fresh);
     await abortEach(kv, CALLS);
     assert.equal(await kv.count(PREFIX), ENTRIES);
   });

@@ -39,7 +39,7 @@ export async function backup(
   const signal = checkSignal("kv.backup", given);
   signal?.throwIfAborted();
   // Before the listener: the addon ignores the end of a backup that has not begun.
-  await writesCalledBefore(session);
+  await writesCalledBefore(session, signal);
   signal?.throwIfAborted();
   // All threads of a process have their backups in one table, so a name must be unique among them.
   const name = randomBytes(NAME_BYTES);

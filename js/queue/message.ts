@@ -25,7 +25,7 @@ import type { Receiver } from "../native/port.js";
 import { checkExtend, checkNack, checkReceive } from "./queue-options.js";
 import { type MessageInfo, infoOf, putReason, readMessage } from "./raw-message.js";
 import type { Session } from "../session/session.js";
-import { onAbort } from "../arguments/signal.js";
+import { onAbort, raced } from "../arguments/signal.js";
 
 export class KvMessage extends LockedMessage {
   readonly #session: Session;
@@ -105,7 +105,7 @@ export async function receive(
   // see all messages that were enqueued before.
   const before = waitMs === 0 ? session.order.beforeAll() : null;
   if (before !== null) {
-    await before;
+    await (signal === undefined ? before : raced(signal, () => before));
     session.requireOpen();
     signal?.throwIfAborted();
   }

@@ -6,7 +6,7 @@ import { CLOSED, type Failure, bugOf, readFailure } from "../model/errors.js";
 import { REPLIED } from "../native/contract.js";
 import type { Receiver } from "../native/port.js";
 import type { Session } from "./session.js";
-import { onAbort } from "../arguments/signal.js";
+import { onAbort, raced } from "../arguments/signal.js";
 
 const NO_BYTES = Buffer.alloc(0);
 
@@ -45,15 +45,15 @@ export async function callBehindWrites(
   frame?: Writer,
   signal?: AbortSignal,
 ): Promise<Buffer> {
-  await writesCalledBefore(session);
+  await writesCalledBefore(session, signal);
   return await call(session, command, frame, signal);
 }
 
-/** Waits for the answers to all writes that were called before. */
-export async function writesCalledBefore(session: Session): Promise<void> {
+/** Waits for the answers to all writes that were called before, no longer than until the signal is aborted. */
+export async function writesCalledBefore(session: Session, signal?: AbortSignal): Promise<void> {
   session.requireOpen();
   const before = session.order.beforeAll();
-  if (before !== null) await before;
+  if (before !== null) await (signal === undefined ? before : raced(signal, () => before));
 }
 
 class PendingCall implements Receiver {
