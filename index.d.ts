@@ -807,7 +807,7 @@ export interface KvLimiter {
   take(cost?: number): Promise<KvLimit>;
   /** What {@link take} would answer. Takes nothing; it is a commit too, which changes no entry. */
   peek(cost?: number): Promise<KvLimit>;
-  /** Gives all points back: deletes the entry. */
+  /** Gives all points back: deletes the entry. Rejects as {@link take}. */
   reset(): Promise<void>;
 }
 

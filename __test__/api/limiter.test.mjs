@@ -50,11 +50,14 @@ onEveryKind("limiters", (fresh) => {
   test("a value that no limiter has stored is refused, and stays", async () => {
     const kv = await fresh();
     await kv.set(["mine"], { a: 1 });
-    await assert.rejects(kv.limiter(["mine"], HOUR).take(), {
-      name: "TypeError",
-      code: "INVALID",
-      message: /limiter: the key holds a value that no limiter has stored.*\(key \["mine"\]\)/,
-    });
+    const limiter = kv.limiter(["mine"], HOUR);
+    for (const call of [() => limiter.take(), () => limiter.peek(), () => limiter.reset()]) {
+      await assert.rejects(call, {
+        name: "TypeError",
+        code: "INVALID",
+        message: /limiter: the key holds a value that no limiter has stored.*\(key \["mine"\]\)/,
+      });
+    }
     assert.deepEqual((await kv.get(["mine"])).value, { a: 1 });
   });
 

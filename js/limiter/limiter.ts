@@ -6,7 +6,7 @@ import { Writer } from "../codec/writer.js";
 import { invalid, misuse } from "../model/errors.js";
 import { LIMIT_ALGORITHMS } from "../model/limit-algorithms.js";
 import { DURATION_MS_MAX, LIMITER_COST_MAX, LIMITER_LIMIT_MAX } from "../model/limits.js";
-import { LIMIT_PEEK } from "../native/contract.js";
+import { LIMIT_PEEK, OP_DELETE } from "../native/contract.js";
 import { putLimitHead } from "../records/layout.js";
 import { putKey } from "../records/records.js";
 import type { Session } from "../session/session.js";
@@ -17,7 +17,6 @@ import {
   commitLate,
   joinSegments,
 } from "../write/segment.js";
-import { remove } from "../write/writes.js";
 import type { KvAtomicResult, KvKey, KvLimit } from "../model/types.js";
 
 /** Room for most records. */
@@ -61,13 +60,14 @@ export class KvLimiter {
     return await this.#ask(this.#record(checkCost("limiter.peek", cost), LIMIT_PEEK));
   }
 
+  /** The peek in the same commit refuses a value that no limiter has stored. */
   async reset(): Promise<void> {
-    await remove(this.#session, this.#key);
+    await this.#ask(this.#record(1, LIMIT_PEEK), this.#deletion());
   }
 
-  async #ask(segment: Segment): Promise<KvLimit> {
+  async #ask(...records: Segment[]): Promise<KvLimit> {
     const session = this.#session;
-    const segments = [segment, RETURNS_VALUES];
+    const segments = [...records, RETURNS_VALUES];
     session.requireOpen();
     if (session.order.held !== 0) {
       const [batch, index] = await commitLate(session, segments);
@@ -94,6 +94,13 @@ export class KvLimiter {
     writer.u32(limit);
     writer.u32(cost);
     writer.f64(perMs);
+    putKey(writer, this.#key, this.#session.limits);
+    return { rank: MUTATIONS, buf: writer.buf, start: 0, end: writer.pos, fills: null };
+  }
+
+  #deletion(): Segment {
+    const writer = new Writer(RECORD_BYTES);
+    writer.u8(OP_DELETE);
     putKey(writer, this.#key, this.#session.limits);
     return { rank: MUTATIONS, buf: writer.buf, start: 0, end: writer.pos, fills: null };
   }
