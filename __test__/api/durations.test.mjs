@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 import { testClock } from "openkv/testing";
 import { openKv } from "../../index.mjs";
-import { open } from "./databases.mjs";
+import { freshPath, open } from "./databases.mjs";
 
 async function timed() {
   const clock = testClock();
@@ -82,6 +82,48 @@ test("a text that is no duration is refused by the name of its option", async ()
     });
     await assert.rejects(openKv(":memory:", { busyTimeout: text }), /busyTimeout must be/);
     await assert.rejects(kv.lease(["a"], { ttl: text }), /ttl must be a duration/);
+    const asText = { message: /a text has a unit \(ms, s, m, h, d\), for example "7d" or "1h30m"/ };
+    const retryDelay = { initial: text };
+    for (const call of [
+      () => kv.set(["a"], 1, { expireIn: text }),
+      () => queue.enqueue(1, { delay: text }),
+      () => queue.enqueue(1, { backoffSchedule: [text] }),
+      () => queue.enqueue(1, { backoffSchedule: { type: "exponential", base: text } }),
+      () => kv.transaction(() => {}, { retryDelay }),
+      () => openKv(":memory:", { busyTimeout: text }),
+      () => openKv(freshPath(), { metrics: { persistent: true, flushInterval: text } }),
+    ])
+      await assert.rejects(call, asText);
   }
   assert.equal(await kv.count({ prefix: [] }), 0);
+});
+
+test("a time over a limit of the handle is refused with the limit that can be raised", async () => {
+  const kv = await open(":memory:");
+  const queue = kv.queue("mail");
+  await queue.enqueue(1);
+  const message = await queue.receive();
+  const delay = 2_592_000_001;
+  for (const call of [
+    () => kv.enqueue(1, { delay }),
+    () => queue.enqueue(1, { delay }),
+    () => queue.enqueue(1, { at: Date.now() + 2 * delay }),
+    () => message.nack({ delay }),
+    () => message.nack({ delay: "31d" }),
+  ])
+    await assert.rejects(call, { message: /raise limits\.delayMsMax of openKv to allow it$/ });
+  for (const backoffSchedule of [
+    [3_600_001],
+    { type: "exponential", base: "61m" },
+    { type: "exponential", base: 1, max: 3_600_001 },
+  ]) {
+    const call = queue.enqueue(1, { backoffSchedule });
+    await assert.rejects(call, {
+      message: /raise limits\.backoffIntervalMsMax of openKv to allow it$/,
+    });
+  }
+  for (const given of [[-1], { type: "exponential", base: 0 }]) {
+    const call = queue.enqueue(1, { backoffSchedule: given });
+    await assert.rejects(call, { message: /received (-1|0)$/ });
+  }
 });

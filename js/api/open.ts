@@ -4,7 +4,7 @@ import { invalid, misuse } from "../model/errors.js";
 import process from "node:process";
 import { type Limits, checkConsistency, checkOptions, nameOf, shown } from "../arguments/check.js";
 import { Kv } from "./kv.js";
-import { checkDuration, inMs } from "../arguments/duration.js";
+import { checkDuration, inMs, textAdvice } from "../arguments/duration.js";
 import { nameText } from "../arguments/names.js";
 import { has, optionsOf } from "../arguments/options.js";
 import { checkHistory, checkLog } from "../arguments/log-options.js";
@@ -325,7 +325,7 @@ function checkWait(name: string, given: unknown, least: number, otherwise: numbe
   if (isWhole(ms, least, BUSY_TIMEOUT_MS_MAX)) return ms;
   throw invalid(
     `${name} must be an integer from ${least} to ${BUSY_TIMEOUT_MS_MAX} (milliseconds): ` +
-      `received ${shown(ms)}`,
+      `received ${shown(ms)}${textAdvice(ms)}`,
   );
 }
 
@@ -369,7 +369,7 @@ function checkMetrics(given: unknown): number | undefined {
   if (!isWhole(ms, METRICS_FLUSH_MS_MIN, BUSY_TIMEOUT_MS_MAX)) {
     throw invalid(
       `metrics.flushInterval must be an integer from ${METRICS_FLUSH_MS_MIN} to ` +
-        `${BUSY_TIMEOUT_MS_MAX} (milliseconds): received ${shown(ms)}`,
+        `${BUSY_TIMEOUT_MS_MAX} (milliseconds): received ${shown(ms)}${textAdvice(ms)}`,
     );
   }
   return persistent ? ms : undefined;

@@ -3,7 +3,7 @@
 
 import { invalid, misuse, tooLarge } from "../model/errors.js";
 import { atCommit } from "./at-commit.js";
-import { inMs } from "./duration.js";
+import { inMs, textAdvice } from "./duration.js";
 import { printGiven, printKey, quote } from "../codec/key-text.js";
 import { refuseMistaken, refuseUnknown } from "./names.js";
 import { option, optionsOf } from "./options.js";
@@ -42,9 +42,13 @@ export function overLimit(
   const unit = name.includes("Bytes") ? " bytes" : "";
   const suffix = key === undefined ? "" : ` for key ${printKey(key)}`;
   return tooLarge(
-    `${words} (max ${limits[name]}${unit}): ${given}${unit} given${suffix}; ` +
-      `raise limits.${name} of openKv to allow it`,
+    `${words} (max ${limits[name]}${unit}): ${given}${unit} given${suffix}${raising(name)}`,
   );
+}
+
+/** What the refusal of something over a limit of the handle says beside. */
+export function raising(name: string): string {
+  return `; raise limits.${name} of openKv to allow it`;
 }
 
 /** A call of set without its value: Deno stores undefined. */
@@ -95,7 +99,9 @@ export function checkExpireIn(given: unknown): number | undefined {
   if (given === undefined) return undefined;
   const expireIn = inMs(given);
   if (typeof expireIn !== "number" || !(expireIn >= 0) || !Number.isInteger(expireIn)) {
-    throw invalid(`expireIn must be a non-negative integer: received ${shown(expireIn)}`);
+    throw invalid(
+      `expireIn must be a non-negative integer: received ${shown(expireIn)}${textAdvice(expireIn)}`,
+    );
   }
   return expireIn;
 }
@@ -200,13 +206,14 @@ export function checkDelay(given: unknown, limits: Limits): number {
   const delay = inMs(given);
   if (typeof delay !== "number" && typeof delay !== "bigint") {
     const received = `delay is ${printGiven(delay)}, and no number of milliseconds`;
-    throw wrongShape("integer", delay, received);
+    throw wrongShape("integer", delay, received + textAdvice(delay));
   }
   if (delay < 0) throw invalid(`Delay must be >= 0: received ${delay}`);
   if (delay > limits.delayMsMax) {
     const days = limits.delayMsMax / MS_PER_DAY;
     throw invalid(
-      `Delay cannot be greater than ${days} days: received ${delay} (max ${limits.delayMsMax} ms)`,
+      `Delay cannot be greater than ${days} days: received ${delay} (max ${limits.delayMsMax} ms)` +
+        raising("delayMsMax"),
     );
   }
   const ms = Number(delay);
@@ -249,20 +256,23 @@ export function checkBackoff(
   const most = limits.backoffIntervalsMax;
   if (schedule.length > most) {
     throw tooLarge(
-      `Invalid backoffSchedule, max ${most} intervals allowed: ${schedule.length} given; ` +
-        "raise limits.backoffIntervalsMax of openKv to allow it",
+      `Invalid backoffSchedule, max ${most} intervals allowed: ${schedule.length} given` +
+        raising("backoffIntervalsMax"),
     );
   }
   return itemsOf<unknown>(schedule).map((given, index) => {
     const interval = inMs(given);
     if (typeof interval !== "number") {
       const received = `backoffSchedule[${index}] is ${printGiven(interval)}`;
-      throw wrongShape("integer", interval, `${received}, and no number of milliseconds`);
+      const words = `${received}, and no number of milliseconds${textAdvice(interval)}`;
+      throw wrongShape("integer", interval, words);
     }
-    if (!(interval >= 0 && interval <= limits.backoffIntervalMsMax)) {
+    const longest = limits.backoffIntervalMsMax;
+    if (!(interval >= 0 && interval <= longest)) {
+      const advice = interval > longest ? raising("backoffIntervalMsMax") : "";
       throw invalid(
         `Invalid backoffSchedule, interval at index ${index} is invalid: it must be from 0 to ` +
-          `${limits.backoffIntervalMsMax} ms: received ${interval}`,
+          `${longest} ms: received ${interval}${advice}`,
       );
     }
     return Math.trunc(interval);

@@ -34,6 +34,12 @@ export function inMs(given: unknown): unknown {
   return Number.isNaN(ms) ? given : ms;
 }
 
+/** What the refusal of a text says beside: how one is written. */
+export function textAdvice(given: unknown): string {
+  if (typeof given !== "string" || !Number.isNaN(parseDuration(given))) return "";
+  return '; a text has a unit (ms, s, m, h, d), for example "7d" or "1h30m"';
+}
+
 function noDuration(name: string, given: unknown, min: number, max: number): TypeError {
   const most = max === DURATION_MS_MAX ? `${max} ms (36525d)` : `${max} ms`;
   return invalid(

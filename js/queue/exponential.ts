@@ -1,8 +1,8 @@
 // Duty: a backoff schedule whose intervals double, as the list of its intervals.
 
 import { invalid, tooLarge } from "../model/errors.js";
-import { type Limits, checkOptions, shown } from "../arguments/check.js";
-import { inMs } from "../arguments/duration.js";
+import { type Limits, checkOptions, raising, shown } from "../arguments/check.js";
+import { inMs, textAdvice } from "../arguments/duration.js";
 
 const OPTIONS = ["type", "base", "max", "jitter", "attempts"] as const;
 
@@ -27,9 +27,9 @@ export function exponential(
     throw invalid(`${what}.type must be "exponential": received ${shown(given.type)}`);
   }
   const longest = limits.backoffIntervalMsMax;
-  const base = numberIn(`${what}.base`, inMs(given.base), 1, longest);
+  const base = intervalIn(`${what}.base`, inMs(given.base), 1, longest);
   const most = inMs(given.max);
-  const max = most === undefined ? longest : numberIn(`${what}.max`, most, base, longest);
+  const max = most === undefined ? longest : intervalIn(`${what}.max`, most, base, longest);
   const jitter = given.jitter ?? 0;
   if (typeof jitter !== "number" || !(jitter >= 0 && jitter <= 1)) {
     throw invalid(`${what}.jitter must be a number from 0 to 1: received ${shown(jitter)}`);
@@ -39,8 +39,8 @@ export function exponential(
   const attempts = given.attempts ?? attemptsMax;
   if (typeof attempts === "number" && Number.isInteger(attempts) && attempts > attemptsMax) {
     throw tooLarge(
-      `${what}.attempts is too large (max ${attemptsMax}): ${attempts} given; raise ` +
-        "limits.backoffIntervalsMax of openKv to allow it",
+      `${what}.attempts is too large (max ${attemptsMax}): ${attempts} given` +
+        raising("backoffIntervalsMax"),
     );
   }
   const intervals = numberIn(`${what}.attempts`, attempts, 1, attemptsMax) - 1;
@@ -50,9 +50,18 @@ export function exponential(
   });
 }
 
-function numberIn(what: string, value: unknown, min: number, max: number): number {
+/** `max` is the limit of the handle. */
+function intervalIn(what: string, value: unknown, min: number, max: number): number {
+  const isLonger = typeof value === "number" && value > max;
+  const advice = isLonger ? raising("backoffIntervalMsMax") : textAdvice(value);
+  return numberIn(what, value, min, max, advice);
+}
+
+function numberIn(what: string, value: unknown, min: number, max: number, advice = ""): number {
   if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) {
     return value;
   }
-  throw invalid(`${what} must be an integer from ${min} to ${max}: received ${shown(value)}`);
+  throw invalid(
+    `${what} must be an integer from ${min} to ${max}: received ${shown(value)}${advice}`,
+  );
 }

@@ -9,11 +9,12 @@ import {
   checkDelay,
   checkOptions,
   checkUndelivered,
+  raising,
   shown,
 } from "../arguments/check.js";
 import { exponential, isRule } from "./exponential.js";
 import { LIMIT_ALGORITHMS } from "../model/limit-algorithms.js";
-import { checkDuration, checkDurationIn } from "../arguments/duration.js";
+import { checkDuration, checkDurationIn, inMs } from "../arguments/duration.js";
 import { option, without } from "../arguments/options.js";
 import type { OnError } from "./handler-failures.js";
 import { checkSignal } from "../arguments/signal.js";
@@ -283,7 +284,7 @@ function checkAt(
   if (delay > limits.delayMsMax) {
     throw invalid(
       `${method}: at is too late (max ${limits.delayMsMax} ms from now): ${Math.ceil(delay)} ms ` +
-        "from now given; raise limits.delayMsMax of openKv to allow it",
+        `from now given${raising("delayMsMax")}`,
     );
   }
   return Math.trunc(ms);
@@ -416,7 +417,14 @@ export interface NackOptions {
 export function checkNack(options: unknown, limits: Limits): NackOptions {
   const method = "message.nack";
   const { delay, error, retry } = checkOptions(method, options, ["delay", "error", "retry"]);
-  const delayMs = optionalMs(`${method}: delay`, delay, 0, limits.delayMsMax, -1);
+  const { delayMsMax } = limits;
+  const ms = inMs(delay);
+  if (typeof ms === "number" && ms > delayMsMax) {
+    throw invalid(
+      `${method}: delay is too long (max ${delayMsMax} ms): ${ms} ms given${raising("delayMsMax")}`,
+    );
+  }
+  const delayMs = optionalMs(`${method}: delay`, delay, 0, delayMsMax, -1);
   if (retry !== undefined && typeof retry !== "boolean") {
     throw invalid(`${method}: retry must be a boolean: received ${shown(retry)}`);
   }

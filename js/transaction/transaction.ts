@@ -8,7 +8,7 @@ import {
   backoffMs,
 } from "./backoff.js";
 import { checkOptions, shown } from "../arguments/check.js";
-import { inMs } from "../arguments/duration.js";
+import { inMs, textAdvice } from "../arguments/duration.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
 import { type Conflict, KvConflictError, invalid, misuse } from "../model/errors.js";
 import { printKey } from "../codec/key-text.js";
@@ -124,7 +124,8 @@ function checkMs(what: string, given: unknown): number | undefined {
   const ms = inMs(given);
   if (typeof ms === "number" && ms >= 0 && ms <= TRANSACTION_RETRY_DELAY_MS_MAX) return ms;
   throw invalid(
-    `${what} must be milliseconds from 0 to ${TRANSACTION_RETRY_DELAY_MS_MAX}: received ${shown(given)}`,
+    `${what} must be milliseconds from 0 to ${TRANSACTION_RETRY_DELAY_MS_MAX}: ` +
+      `received ${shown(given)}${textAdvice(given)}`,
   );
 }
 

@@ -340,7 +340,9 @@ export default {
       [(held) => held.nack({ retry: "no" }), /retry must be a boolean: received the string "no"/],
       [(held) => held.nack({ retry: false, delay: 5 }), /either delay or retry: false/],
     ],
-    over: [[(held) => held.nack({ delay: 31 * DAY_MS }), /delay must be a duration from 0 ms to/]],
+    over: [
+      [(held) => held.nack({ delay: 31 * DAY_MS }), /delay is too long \(max 2592000000 ms\)/],
+    ],
     misspelt: [[(held) => held.nack({ dealy: 5 }), /unknown option 'dealy'/]],
   },
   "KvMessage.extend": {
