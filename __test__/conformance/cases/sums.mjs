@@ -168,6 +168,17 @@ export default [
       t.is(await t.value(kv, ["number"]), 9);
       t.is(await t.value(kv, ["new"]), 2n ** 64n);
       await t.rejects(() => kv.atomic().sum(["u64"], -4n).commit(), RangeError, "KvU64");
+      const advice = "store a bigint in place of the KvU64 to allow it";
+      await t.rejects(() => kv.atomic().min(["u64"], -4n).commit(), RangeError, advice);
+      await t.rejects(
+        () =>
+          kv
+            .atomic()
+            .max(["u64"], 2n ** 64n)
+            .commit(),
+        RangeError,
+        advice,
+      );
     },
   },
   {

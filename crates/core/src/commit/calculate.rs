@@ -196,10 +196,13 @@ fn beyond(
     name: &str,
     end: &dyn std::fmt::Display,
 ) -> Error {
+    let advice = match op {
+        Arith::Sum => "clamp: true would store the bound",
+        Arith::Min | Arith::Max => "store a bigint in place of the KvU64 to allow it",
+    };
     let op = op.name();
     let words = format!(
-        "Failed to perform '{op}' mutation: the result {result} is beyond {name} ({end}); \
-         clamp: true would store the bound"
+        "Failed to perform '{op}' mutation: the result {result} is beyond {name} ({end}); {advice}"
     );
     Error::new(Kind::Range, words)
 }
