@@ -92,6 +92,10 @@ const messages = [
     ["interval at index 1 is invalid", "3600000 ms", "received 3600001"],
   ],
   [(kv) => kv.get(["a"], { consistency: "weak" }), ["unknown variant `weak`", "consistency"]],
+  [
+    (kv) => kv.createIndex({ type: "value", prefix: ["p".repeat(300)], on: "a" }),
+    ["name must have 1 to 256 bytes: 309 given", "without a name", "give a short one"],
+  ],
   [(kv) => kv.list({ prefix: [] }, { cursor: "?" }).next(), ["invalid cursor", '"?"']],
   [
     (kv) => kv.list({ start: ["b"], end: ["a"] }).next(),

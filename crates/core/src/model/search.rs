@@ -53,7 +53,8 @@ impl IndexSpec {
         if self.name.is_empty() || self.name.len() > INDEX_NAME_BYTES_MAX {
             let given = self.name.len();
             return refuse(format!(
-                "name must have 1 to {INDEX_NAME_BYTES_MAX} bytes: {given} given"
+                "name must have 1 to {INDEX_NAME_BYTES_MAX} bytes: {given} given; \
+                 without a name it is made from the prefix: give a short one"
             ));
         }
         if self.fields.is_empty() || self.fields.len() > INDEX_FIELDS_MAX {

@@ -39,7 +39,8 @@ impl ValueIndexSpec {
         let given = self.name.len();
         if given == 0 || given > INDEX_NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
-                "kv.createIndex: name must have 1 to {INDEX_NAME_BYTES_MAX} bytes: {given} given"
+                "kv.createIndex: name must have 1 to {INDEX_NAME_BYTES_MAX} bytes: {given} given; \
+                 without a name it is made from the prefix and the paths: give a short one"
             )));
         }
         check_paths("kv.createIndex: on", &self.on, VALUE_INDEX_PATHS_MAX)
