@@ -75,6 +75,10 @@ impl Store {
         })?;
         let (moment, make) = (moment?, self.make_past.clone());
         let engine = PastEngine::new(Arc::new(move || make(moment)), self.capabilities);
-        Self::start(engine, self.env.clone(), true)
+        let store = Self::start(engine, self.env.clone(), true)?;
+        store.writes.waiting.lock().refusal = Some(Error::denied(
+            "a moment of the past is for reading, so it cannot be written; use the database itself",
+        ));
+        Ok(store)
     }
 }
