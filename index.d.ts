@@ -4083,7 +4083,7 @@ export interface ServeOptions {
   /** Of a file: its quotas. Databases of a folder get theirs by the admin API. */
   quotas?: ServerQuotas | undefined;
   /** How long a token of the data path is valid, in milliseconds. Default: 15 minutes. */
-  dataTokenMs?: number | undefined;
+  dataTokenMs?: KvDuration | undefined;
   /**
    * Connections at one time. A new connection replaces the oldest one that has never presented a
    * valid token; if all have presented one, it waits. Default: 4096.
@@ -4105,7 +4105,7 @@ export interface ServeOptions {
    */
   keyvalStrings?: boolean | undefined;
   /** For clients of KeyVal: how long a message is locked, in milliseconds, from 100 to 86,400,000. Default: 30,000. */
-  keyvalLockDuration?: number | undefined;
+  keyvalLockDuration?: KvDuration | undefined;
   /** The log on standard error. Default: `"none"`. */
   log?: "none" | "text" | "json" | undefined;
 }

@@ -345,7 +345,7 @@ export const SENTENCES = {
     "most {READ_SERVER_COPIES_MAX} are open",
     "every {READ_SERVER_CATALOG_MS} for the UUIDs of databases that it has dropped (it remembers the last {DROPPED_DATABASES_MAX})",
     "at least {TOKEN_CHARS_MIN} visible ASCII characters",
-    "`dataTokenMs` | how long a token of the data path is valid, in ms | {DATA_TOKEN_MS_DEFAULT:ms} |",
+    '`dataTokenMs` | how long a token of the data path is valid: ms, or a text like `"1h"` | {DATA_TOKEN_MS_DEFAULT:ms} |',
     "`connectionsMax` | {CONNECTIONS_MAX_DEFAULT} |",
     "requests of one HTTP/2 connection at one time | {STREAMS_PER_CONNECTION_MAX} |",
     "first request of a connection | {REQUEST_HEAD_MS_MAX} |",

@@ -39,6 +39,11 @@ describe("options", () => {
     [{ path: "a/", listen: "0.0.0.0:0" }, /adminToken is missing/],
     [{ path: "a/", adminToken, accessToken }, /accessToken is for a single file/],
     [{ path: "a.db", accessToken, dataTokenMs: 1 }, /dataTokenMs must be from/],
+    [{ path: "a.db", accessToken, dataTokenMs: "999ms" }, /dataTokenMs must be from .*: 999 given/],
+    [
+      { path: "a.db", accessToken, keyvalLockDuration: "30 s" },
+      /^keyvalLockDuration must be an integer of milliseconds: received the string "30 s"; a text has a unit/,
+    ],
     [{ path: "a.db", replicaOf: 5 }, /^replicaOf must be a string: received number$/],
     [{ path: "a.db", replicaOf: "http://127.0.0.1:1" }, /replicaToken is missing/],
     [{ path: "a.db", accessToken, region: "eu" }, /region is for a read server/],

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { checkOptions, nameOf, shown } from "../arguments/check.js";
-import { checkDuration } from "../arguments/duration.js";
+import { checkDuration, inMs, textAdvice } from "../arguments/duration.js";
 import { printGiven } from "../codec/key-text.js";
 import { refuseElsewhere } from "../arguments/location.js";
 import { targetOf } from "../maintenance/archive.js";
@@ -14,8 +14,11 @@ import type { NativeServer } from "../native/binding.js";
 import { type Port, port } from "../native/port.js";
 import type { KvServer, ServeOptions } from "../model/types.js";
 
-/** The kind of an option: a type, a duration, the largest whole number, the valid words, or nested options. */
-type Kind = "string" | "boolean" | "duration" | number | readonly string[] | Kinds;
+/**
+ * The kind of an option: a type, a duration, one that Rust gets in milliseconds, the largest whole number, the valid
+ * words, or nested options.
+ */
+type Kind = "string" | "boolean" | "duration" | "milliseconds" | number | readonly string[] | Kinds;
 interface Kinds {
   readonly [name: string]: Kind;
 }
@@ -46,12 +49,12 @@ const OPTIONS: Kinds = {
   tls: { cert: "string", key: "string" },
   readonly: "boolean",
   quotas: { bytes: COUNT, operationsPerSecond: COUNT_U32, queueDepth: COUNT, watches: COUNT_U32 },
-  dataTokenMs: COUNT,
+  dataTokenMs: "milliseconds",
   connectionsMax: COUNT,
   maxOpen: COUNT,
   archive: { to: "string", snapshotEvery: "duration", retention: "duration" },
   keyvalStrings: "boolean",
-  keyvalLockDuration: COUNT,
+  keyvalLockDuration: "milliseconds",
   log: ["none", "text", "json"],
 };
 
@@ -150,6 +153,11 @@ function checkKind(name: string, value: unknown, kind: Kind): unknown {
   };
   if (kind === "duration") {
     checkDuration(name, value);
+  } else if (kind === "milliseconds") {
+    const ms = inMs(value);
+    if (Number.isSafeInteger(ms) && (ms as number) >= 0) return ms;
+    const words = `${name} must be an integer of milliseconds: received ${shown(value)}`;
+    throw invalid(words + textAdvice(value));
   } else if (typeof kind === "string") {
     // The value may be a token, so the message does not contain it.
     if (typeof value !== kind)

@@ -169,7 +169,7 @@ test("a server without tokens answers no other host and no page of another origi
 });
 
 test("keyvalStrings keeps whole numbers of paths as strings, and keyvalLockDuration locks messages as long", async () => {
-  const server = await serveFile({ keyvalStrings: true, keyvalLockDuration: 100 });
+  const server = await serveFile({ keyvalStrings: true, keyvalLockDuration: "100ms" });
   const call = caller(`${server.url}/keyval/api`);
   await call("PUT", "/keys/users/1", { body: '"Ada"' });
   const { body } = await call("GET", "/keys?prefix=users");
