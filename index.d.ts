@@ -3497,7 +3497,7 @@ export class Kv implements Disposable, AsyncDisposable {
 
   /**
    * Opens the entries of a moment of the past: right after the commit of a versionstamp, or at a time. What it
-   * returns reads them as a reader saw them then, expired entries included: `get`, `getMany`, `list`, `count`,
+   * returns reads them as a reader saw them then, without entries that had expired: `get`, `getMany`, `list`, `count`,
    * `paginate` and their options. It refuses writes with code `DENIED`, and queues and `search` with `UNSUPPORTED`.
    * It needs the option `history` of {@link openKv}. Close it like every handle.
    *
