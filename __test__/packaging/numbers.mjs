@@ -385,7 +385,7 @@ export const SENTENCES = {
   ],
   "docs/watching.md": [
     "come first, up to {js/watch/present.ts INITIAL_BATCH_ENTRIES} in a batch",
-    "up to {FEED_BATCH_CHANGES} changes or {FEED_BATCH_BYTES} (",
+    "that brings it to {FEED_BATCH_CHANGES} changes or {FEED_BATCH_BYTES};",
     "keeps each change for {FEED_AGE_MS_MAX} and up to {LOG_BYTES_MAX}.",
     "turned on before keeps each for {LOG_RETENTION_MS}.",
     "in batches of up to {FEED_COALESCED_CHANGES} changes or {FEED_COALESCED_BYTES}.",
