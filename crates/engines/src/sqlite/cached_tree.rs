@@ -407,6 +407,9 @@ mod tests {
 
     fn file_with_pages_of(path: &Path, bytes: usize) -> Connection {
         install();
+        // A connection from before would have locks of the other kind than its later ones.
+        #[cfg(unix)]
+        super::super::locks::install();
         let made = Connection::open(path).unwrap();
         made.execute_batch(&format!(
             "PRAGMA page_size = {bytes}; PRAGMA journal_mode = wal; CREATE TABLE before (i); \
