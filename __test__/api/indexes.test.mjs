@@ -141,6 +141,10 @@ onEveryKind("value indexes", (fresh) => {
       (await kv.paginate(USERS, next)).entries.map(({ key }) => key[1]),
       [4, 5],
     );
+    // A sorted list took the cursor of any other for its own, and gave another page.
+    for (const other of [{ orderBy: "name" }, { orderBy: { n: "asc", name: "asc" } }]) {
+      await assert.rejects(kv.paginate(USERS, { ...next, ...other }), /of another order/);
+    }
     await kv.createIndex({ type: "value", prefix: ["u"], on: "n" }).then((index) => index.ready());
     await assert.rejects(
       kv.paginate(USERS, { orderBy, cursor: page.cursor }),

@@ -131,7 +131,7 @@ impl Store {
             let indexes = snapshot.value_indexes()?;
             let plan = list.plan(&indexes, &parse_paths(&list.order)?);
             let index = plan.as_ref().and_then(|plan| indexes.get(plan.index));
-            let continues = list.position(&position_mark(index)).is_ok();
+            let continues = list.position(&list.mark(index)).is_ok();
             Ok(continues && (index.is_some() || list.sort))
         });
     }
@@ -206,7 +206,7 @@ impl OrderedScan {
         // One half are those of the index.
         let index_entries = BRIEF_SCAN_ENTRIES_MAX / 2;
         let Some(plan) = self.plan(&indexes, &parse_paths(&self.order)?) else { return Ok(None) };
-        let continues = self.position(&position_mark(indexes.get(plan.index))).is_ok();
+        let continues = self.position(&self.mark(indexes.get(plan.index))).is_ok();
         if !continues || limit > index_entries || plan.ranges.len() > index_entries {
             return Ok(None);
         }
@@ -241,7 +241,7 @@ impl OrderedScan {
         value: &[u8],
     ) -> Result<Place> {
         let order = parse_paths(&self.order)?;
-        let marked = |index, position: Vec<u8>| [position_mark(index), position].concat();
+        let marked = |index, position: Vec<u8>| [self.mark(index), position].concat();
         match self.plan(indexes, &order) {
             Some(plan) => {
                 let position = plan.position_of(indexes, key, encoding, value);
@@ -254,6 +254,11 @@ impl OrderedScan {
                 Ok(Place { way: OrderWay::default(), position: Some(position) })
             }
         }
+    }
+
+    /// The bytes before its positions.
+    fn mark(&self, index: Option<&ValueIndex>) -> Vec<u8> {
+        position_mark(index, &self.order)
     }
 
     /// What is behind the mark in the position.
@@ -275,7 +280,7 @@ impl OrderedScan {
         plan: &OrderPlan,
         bounds: &PageBounds<'_>,
     ) -> Result<OrderedPage> {
-        let mark = position_mark(indexes.get(plan.index));
+        let mark = self.mark(indexes.get(plan.index));
         let mut after = self.position(&mark)?.map(<[u8]>::to_vec);
         let range = (self.scan.start.as_slice(), self.scan.end.as_slice());
         let way = OrderWay::Indexed { reverse: plan.reverse };
@@ -425,7 +430,7 @@ impl Sorted {
         snapshot: &mut dyn Snapshot,
         patience: &Patience,
     ) -> Result<Option<OrderedPage>> {
-        let mark = position_mark(None);
+        let mark = list.mark(None);
         let after = list.position(&mark)?;
         let requested = self.limit;
         let Self { scan, by_index, limit, first, bytes, more } = self;

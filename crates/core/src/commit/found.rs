@@ -112,10 +112,10 @@ impl Search {
             let plan = plan_keys(indexes, filter, start, end)?;
             return Some((plan, Self::Keys(Some(start.to_vec()))));
         };
-        let order = parse_paths(order).ok()?;
-        let plan = plan_order(indexes, Some(filter), &order, start, end)?;
+        let parts = parse_paths(order).ok()?;
+        let plan = plan_order(indexes, Some(filter), &parts, start, end)?;
         // Positions of another index say nothing about this one.
-        let mark = position_mark(indexes.get(plan.index));
+        let mark = position_mark(indexes.get(plan.index), order);
         let position = |of: &Option<Vec<u8>>| match of {
             None => Some(None),
             Some(of) => of.strip_prefix(mark.as_slice()).map(|at| Some(at.to_vec())),

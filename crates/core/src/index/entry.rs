@@ -109,16 +109,7 @@ impl ValueIndex {
     /// The mark of the positions in its order: the same for the same prefix and paths, in whichever database.
     pub fn order_mark(&self) -> [u8; 8] {
         let ValueIndexSpec { prefix, on, .. } = self.spec();
-        let mut hash = Sha256::new();
-        hash.update((prefix.len() as u64).to_le_bytes());
-        hash.update(prefix.as_bytes());
-        for OrderPath { path, descending } in on {
-            hash.update((path.len() as u64).to_le_bytes());
-            hash.update(path.as_bytes());
-            hash.update([u8::from(*descending)]);
-        }
-        let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(hash.finalize());
-        [a, b, c, d, e, f, g, h]
+        order_mark(prefix.as_bytes(), on)
     }
 
     /// Whether commits change it.
@@ -237,6 +228,20 @@ impl ValueIndex {
         let rest = parts.map(|part| single(&mut subject, &part.path));
         Ok((codes, rest.collect::<Result<_, _>>()?))
     }
+}
+
+/// The mark of the positions in an order of the keys with this prefix.
+pub(super) fn order_mark(prefix: &[u8], order: &[OrderPath]) -> [u8; 8] {
+    let mut hash = Sha256::new();
+    hash.update((prefix.len() as u64).to_le_bytes());
+    hash.update(prefix);
+    for OrderPath { path, descending } in order {
+        hash.update((path.len() as u64).to_le_bytes());
+        hash.update(path.as_bytes());
+        hash.update([u8::from(*descending)]);
+    }
+    let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(hash.finalize());
+    [a, b, c, d, e, f, g, h]
 }
 
 /// The code of the value under a path; several values have no order.

@@ -1,10 +1,10 @@
 //! Reads the ranges of a plan, and puts what they have in order.
 
 use super::code::{BEFORE_KEY, Code, OTHER};
-use super::entry::{Part, ValueIndex, single};
+use super::entry::{Part, ValueIndex, order_mark, single};
 use super::plan::{EntryRange, KeyPlan, OrderPlan};
 use crate::filter::Subject;
-use crate::model::{Encoding, Result, VALUE_INDEX_SORTED_ENTRIES_MAX};
+use crate::model::{Encoding, OrderPath, Result, VALUE_INDEX_SORTED_ENTRIES_MAX};
 
 /// Visits the entries of the index with a number, `lo <= entry < hi`, in order or in reverse, until the
 /// visitor returns `false`.
@@ -157,9 +157,13 @@ pub fn gather_ordered(
     Ok(all)
 }
 
-/// The bytes before a position in a list: those of the order of its index. A sorted list (`None`) has no more than one.
-pub fn position_mark(index: Option<&ValueIndex>) -> Vec<u8> {
-    index.map_or(vec![BY_SORTING], |index| [&[BY_INDEX][..], &index.order_mark()].concat())
+/// The bytes before a position in a list: those of the order of its index, or of a sorted list (`None`) the requested ones.
+pub fn position_mark(index: Option<&ValueIndex>, order: &[OrderPath]) -> Vec<u8> {
+    let (way, mark) = match index {
+        Some(index) => (BY_INDEX, index.order_mark()),
+        None => (BY_SORTING, order_mark(&[], order)),
+    };
+    [&[way][..], &mark].concat()
 }
 
 const BY_SORTING: u8 = 0;

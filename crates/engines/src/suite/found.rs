@@ -165,13 +165,14 @@ pub(super) fn a_check_of_an_order_is_about_the_part_that_was_read(engine: &impl 
     let docs = vec![doc("a", "3"), doc("b", "1"), doc("c", "2"), expired];
     let first = changed(&mut writer, docs);
     let at = |descending: bool, name: &str, text: &str| {
-        let order = parse_paths(&[OrderPath { path: "t".into(), descending }]).unwrap();
+        let paths = [OrderPath { path: "t".into(), descending }];
+        let order = parse_paths(&paths).unwrap();
         let (start, end) = ([of(&["d"]).as_bytes(), &[0]].concat(), behind("z"));
         let plan = plan_order(&indexes, None, &order, &start, end.as_bytes()).unwrap();
         let value = [&b"\xa1\x61t\x61"[..], text.as_bytes()].concat();
         let key = of(&["d", name]);
         let at = plan.position_of(&indexes, key.as_bytes(), Encoding::Cbor, &value).unwrap();
-        Some([position_mark(indexes.first()), at].concat())
+        Some([position_mark(indexes.first(), &paths), at].concat())
     };
     let up = |name, text| at(false, name, text);
     let down = |name, text| at(true, name, text);
