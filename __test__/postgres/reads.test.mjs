@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 import { openKv } from "../../index.mjs";
 import { startPostgres } from "../kit/postgres.mjs";
 import { until } from "../kit/time.mjs";
+import { startProxy } from "./proxy.mjs";
 
 const TRANSACTIONS = 60;
 const LOCKED = "FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
@@ -36,6 +37,38 @@ test("a list in an order beside an own write is of one state, whoever commits me
   ended = true;
   await committed;
   await Promise.all([kv.close(), other.close()]);
+});
+
+test("reads of one range with different limits are of one state, whoever commits meanwhile", async () => {
+  const proxy = await startProxy(server);
+  const url = server.url({ kv: "limits" });
+  const kv = await openKv(url.replace(`:${server.port}`, `:${proxy.port}`));
+  const other = await openKv(url);
+  for (let n = 0; n < 5; n++) await kv.set(["t", n], n);
+  // A second trip of the reads comes after another commit.
+  let committed;
+  proxy.watch = ({ query }) => {
+    if (!query?.startsWith("BEGIN ISOLATION LEVEL REPEATABLE READ")) return undefined;
+    committed ??= other.set(["unrelated"], 1).finally(() => proxy.release());
+    return "hold";
+  };
+  const prefix = ["t"];
+  const counts = await Promise.all(
+    [1, 3, 5].map(async (limit) => {
+      const [pages, listed] = await Promise.all([
+        kv.paginate({ prefix }, { limit }),
+        kv.list({ prefix }, { limit, reverse: true }).toArray(),
+      ]);
+      return [pages.entries.length, listed.length];
+    }),
+  );
+  await committed;
+  assert.deepEqual(
+    counts,
+    [1, 3, 5].map((limit) => [limit, limit]),
+  );
+  await Promise.all([kv.close(), other.close()]);
+  await proxy.close();
 });
 
 test("a read waits for a locked table as long as busyTimeout says", async () => {

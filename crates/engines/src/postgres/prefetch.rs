@@ -194,10 +194,12 @@ impl Prefetched {
         self.points.get(key).map(Option::as_ref)
     }
 
-    /// The entries of a span, if the read has named it.
+    /// The entries of a span, if the read has named it: with the highest limit that it was named with, which has those
+    /// of the others.
     pub(super) fn span(&self, walk: &Walk<'_>) -> Option<&Span> {
-        self.spans.iter().find(|span| {
+        let same = |span: &&Span| {
             span.start == walk.start && span.end == walk.end && span.reverse == walk.reverse
-        })
+        };
+        self.spans.iter().filter(same).max_by_key(|span| span.limit)
     }
 }
