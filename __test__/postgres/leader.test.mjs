@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openKv } from "../../index.mjs";
-import { sharedPostgres } from "../kit/postgres.mjs";
+import { sharedPostgres, startPostgres } from "../kit/postgres.mjs";
 import { sleep } from "../kit/time.mjs";
 import { startLoad } from "./load.mjs";
 import { startProxy } from "./proxy.mjs";
@@ -80,6 +80,29 @@ test("a direct process takes over when no leader is left", async () => {
   await load.progress(COMMITS, load.workers.indexOf(direct));
   await load.stop({ killed: [load.workers[0]] });
   await load.check(url);
+});
+
+test("writes of a leader wait for a server that starts, as busyTimeout says", async (t) => {
+  const server = await startPostgres();
+  t.after(() => server.close());
+  const kv = await openKv(lead(server.url(), "one"), { busyTimeout: 60_000 });
+  await kv.set(["led"], 1);
+  await server.stop();
+  // Each is decided over what the server has.
+  const writes = [
+    kv.set(["a"], 1),
+    kv.atomic().sum(["total"], 1n).commit(),
+    kv
+      .atomic()
+      .check({ key: ["b"], versionstamp: null })
+      .set(["b"], 1)
+      .commit(),
+  ];
+  const settled = Promise.allSettled(writes);
+  await server.start();
+  for (const { reason, value } of await settled) assert.equal(value?.ok, true, `${reason}`);
+  assert.equal((await kv.get(["total"])).value.value, 1n);
+  await kv.close();
 });
 
 /** What the network does with a message of a commit. */

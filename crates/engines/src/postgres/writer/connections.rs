@@ -59,12 +59,7 @@ impl Connections {
 
     /// Whether the connection for commits is lost, or not open.
     pub(super) fn has_lost_commits(&self) -> bool {
-        is_lost(self.commits.as_ref())
-    }
-
-    /// Whether the connection for reads is lost, or not open.
-    pub(super) fn has_lost_reads(&self) -> bool {
-        is_lost(self.reads.as_ref())
+        self.commits.as_ref().is_none_or(|commits| commits.line.is_closed())
     }
 
     /// As [`Line::take_unreplicated`], of the connection for commits.
@@ -139,8 +134,4 @@ impl Connections {
         let line = line.map_err(|error| not_connected(&error, server))?;
         Ok(Connection { line, _place: place })
     }
-}
-
-fn is_lost(connection: Option<&Connection>) -> bool {
-    connection.is_none_or(|connection| connection.line.is_closed())
 }

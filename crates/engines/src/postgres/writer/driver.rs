@@ -37,13 +37,16 @@ struct InFlight {
     versions: (u64, u64),
 }
 
+/// Pause before a read is sent again.
+const READ_PAUSE: Duration = Duration::from_millis(50);
+
 /// A read that has ended.
 struct Read {
     fetch: FetchId,
     wanted: Wanted,
     event: Result<Event>,
-    /// Whether it was sent again after a lost connection.
-    is_again: bool,
+    /// Until when it is sent again.
+    deadline: Instant,
 }
 
 type Reading = Pin<Box<dyn Future<Output = Read>>>;
@@ -248,16 +251,15 @@ impl Driver {
         }
     }
 
-    /// A read on a connection that was lost is sent again once.
+    /// A read is sent again while the server does not answer it: it may be starting, or a standby may be about to take
+    /// its place.
     async fn take_read(&mut self, read: Read) {
-        let Read { fetch, wanted, event, is_again } = read;
-        let is_lost = self.connections.has_lost_reads();
+        let Read { fetch, wanted, event, deadline } = read;
         let event = match event {
             Ok(event) => event,
-            Err(_) if is_lost && !is_again => match self.fetch(fetch, wanted, true).await {
-                Ok(()) => return,
-                Err(error) => Event::FetchFailed(fetch, error),
-            },
+            Err(error) if error.kind() == Kind::Unavailable && Instant::now() < deadline => {
+                return self.fetch(fetch, wanted, deadline).await;
+            }
             Err(error) => Event::FetchFailed(fetch, error),
         };
         self.step(event).await;
@@ -299,16 +301,12 @@ impl Driver {
                         }
                     }
                     Action::Fetch(fetch, wanted) => {
-                        let wanted = Wanted::Keys(wanted);
-                        if let Err(error) = self.fetch(fetch, wanted, false).await {
-                            events.push_back(Event::FetchFailed(fetch, error));
-                        }
+                        let deadline = Instant::now() + self.shared.busy;
+                        self.fetch(fetch, Wanted::Keys(wanted), deadline).await;
                     }
                     Action::FetchPoints(fetch, points) => {
-                        let wanted = Wanted::Points(points);
-                        if let Err(error) = self.fetch(fetch, wanted, false).await {
-                            events.push_back(Event::FetchFailed(fetch, error));
-                        }
+                        let deadline = Instant::now() + self.shared.busy;
+                        self.fetch(fetch, Wanted::Points(points), deadline).await;
                     }
                     Action::RunAlone(ticket, work) => self.run_alone(ticket, work),
                     Action::Resolve { epoch } => self.resolve(epoch),
@@ -353,19 +351,19 @@ impl Driver {
         }
     }
 
-    /// Sends a read; once more on another connection, if one was lost before.
-    async fn fetch(&mut self, fetch: FetchId, wanted: Wanted, is_again: bool) -> Result<()> {
-        let (mut sent, is_again) = match self.send_read(&wanted).await {
-            Err(error) if error.kind() == Kind::Unavailable && !is_again => {
-                (self.send_read(&wanted).await?, true)
-            }
-            sent => (sent?, is_again),
-        };
+    /// Sends a read.
+    async fn fetch(&mut self, fetch: FetchId, wanted: Wanted, deadline: Instant) {
+        let sent = self.send_read(&wanted).await;
         self.reading.push(Box::pin(async move {
-            let event = read_event(fetch, &wanted, sent.answers().await);
-            Read { fetch, wanted, event, is_again }
+            let event = match sent {
+                Ok(mut sent) => read_event(fetch, &wanted, sent.answers().await),
+                Err(error) => Err(error),
+            };
+            if event.as_ref().is_err_and(|error| error.kind() == Kind::Unavailable) {
+                tokio::time::sleep(READ_PAUSE).await;
+            }
+            Read { fetch, wanted, event, deadline }
         }));
-        Ok(())
     }
 
     async fn send_read(&mut self, wanted: &Wanted) -> Result<Sent> {
