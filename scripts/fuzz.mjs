@@ -12,6 +12,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { FLAGS, PROFILE } from "./rust-tests.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const tools = join(root, "target", "tools");
@@ -19,9 +20,6 @@ const tools = join(root, "target", "tools");
 /** Every target, in the order in which they start. */
 // biome-ignore format: one row
 const TARGETS = ["key", "cbor", "frame", "v8", "connect", "call", "query", "filter", "paths", "interchange"];
-
-/** Those of the other Rust tests, so that the crate is compiled once for all. */
-const FEATURES_OF_TESTS = ["--no-default-features", "--features", "server,defects"];
 
 const CARGO_FUZZ_VERSION = "0.13.2";
 
@@ -50,8 +48,8 @@ const env = {
 inherit(process.execPath, [join(root, "fuzz", "seeds.mjs")]);
 if (values.quick) {
   // One at a time, because the counting of memory is one for the process.
-  const cargo = ["test", "--workspace", "--test", "fuzz", ...FEATURES_OF_TESTS, "--", "--ignored"];
-  inherit("cargo", [...cargo, "--test-threads=1", ...positionals]);
+  const tests = ["test", "--profile", PROFILE, "--test", "fuzz", ...FLAGS];
+  inherit("cargo", [...tests, "--", "--ignored", "--test-threads=1", ...positionals]);
 } else {
   installCargoFuzz();
   inherit("cargo", ["fuzz", "build"]);

@@ -12,21 +12,13 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { findChromium } from "../../__test__/kit/chromium.mjs";
 import { findBinaries } from "../../__test__/kit/postgres/programs.mjs";
+import { FLAGS, PROFILE } from "../rust-tests.mjs";
 
 /** Hang guard of a step that names none, in minutes. */
 const STEP_MINUTES_MAX = 8;
 
 /** The step fetches packages. */
 const DOWNLOADS = { downloads: true };
-
-/** Every feature but the addon, so that the tests need no Node. */
-const WITHOUT_NODE = ["--no-default-features", "--features", "server,defects"];
-
-/** The addon's profile, so that most dependencies are compiled once, with our crates as tests have them. */
-const PROFILE = "clone";
-const OUR_CRATES = ["opt-level=0", "debug-assertions=true", "overflow-checks=true"].flatMap(
-  (setting) => ["--config", `profile.${PROFILE}.${setting}`],
-);
 
 const KILLS = 50;
 const PROCESSES_SECONDS = 10;
@@ -178,7 +170,7 @@ function rustComponents() {
 }
 
 function cargo(...command) {
-  return ["cargo", ...command, "--workspace", ...WITHOUT_NODE, ...OUR_CRATES];
+  return ["cargo", ...command, ...FLAGS];
 }
 
 function testRunner() {
