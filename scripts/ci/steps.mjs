@@ -104,6 +104,7 @@ export function steps(root) {
       needs: ["addon", "ts", "runtimes"],
     }),
 
+    // The longest first, so that the lanes end at about the same time.
     either("conformance", ["npm", "run", "test:runtime"], {
       needs: ["addon", "ts", "runtimes", "postgres"],
     }),
@@ -111,14 +112,14 @@ export function steps(root) {
       needs: ["addon", "ts", "studio", "chromium"],
       minutes: 15,
     }),
+    either("integrations", ["node", "__test__/integrations/run.mjs", "--quick"], {
+      needs: ["addon", "ts", "runtimes", "integration-packages"],
+    }),
     either("bundlers", ["node", "__test__/bundlers/run.mjs"], {
       needs: ["addon", "ts", "runtimes", "bundler-packages"],
     }),
     either("next", ["node", "__test__/next/run.mjs"], {
       needs: ["install", "addon", "ts", "next-packages"],
-    }),
-    either("integrations", ["node", "__test__/integrations/run.mjs", "--quick"], {
-      needs: ["addon", "ts", "runtimes", "integration-packages"],
     }),
   ];
 }
