@@ -200,7 +200,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { values } = parseArgs({
     options: {
       target: { type: "string" },
-      profile: { type: "string", default: "release" },
+      profile: { type: "string", default: PUBLISHED_PROFILE },
       zig: { type: "boolean" },
     },
   });

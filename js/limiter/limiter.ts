@@ -94,13 +94,17 @@ export class KvLimiter {
     writer.u32(limit);
     writer.u32(cost);
     writer.f64(perMs);
-    putKey(writer, this.#key, this.#session.limits);
-    return { rank: MUTATIONS, buf: writer.buf, start: 0, end: writer.pos, fills: null };
+    return this.#ofKey(writer);
   }
 
   #deletion(): Segment {
     const writer = new Writer(RECORD_BYTES);
     writer.u8(OP_DELETE);
+    return this.#ofKey(writer);
+  }
+
+  /** A mutation of the key, whose record begins so. */
+  #ofKey(writer: Writer): Segment {
     putKey(writer, this.#key, this.#session.limits);
     return { rank: MUTATIONS, buf: writer.buf, start: 0, end: writer.pos, fills: null };
   }

@@ -2,7 +2,7 @@
 // Invariant: a message that arrives after its call was aborted, or after the handle was closed, goes back
 // unused.
 
-import { call, callWhileClosing } from "../session/call.js";
+import { call, callWhileClosing, writesCalledBefore } from "../session/call.js";
 import { clearTimeout, setTimeout } from "../model/clock.js";
 import { headersIn } from "../codec/message-context.js";
 import { Writer } from "../codec/writer.js";
@@ -25,7 +25,7 @@ import type { Receiver } from "../native/port.js";
 import { checkExtend, checkNack, checkReceive } from "./queue-options.js";
 import { type MessageInfo, infoOf, putReason, readMessage } from "./raw-message.js";
 import type { Session } from "../session/session.js";
-import { onAbort, raced } from "../arguments/signal.js";
+import { onAbort } from "../arguments/signal.js";
 
 export class KvMessage extends LockedMessage {
   readonly #session: Session;
@@ -103,9 +103,9 @@ export async function receive(
   signal?.throwIfAborted();
   // A receiver that waits also gets messages that are committed later. One that does not wait must
   // see all messages that were enqueued before.
-  const before = waitMs === 0 ? session.order.beforeAll() : null;
+  const before = waitMs === 0 ? writesCalledBefore(session, signal) : null;
   if (before !== null) {
-    await (signal === undefined ? before : raced(signal, () => before));
+    await before;
     session.requireOpen();
     signal?.throwIfAborted();
   }

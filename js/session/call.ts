@@ -45,15 +45,19 @@ export async function callBehindWrites(
   frame?: Writer,
   signal?: AbortSignal,
 ): Promise<Buffer> {
-  await writesCalledBefore(session, signal);
+  const before = writesCalledBefore(session, signal);
+  if (before !== null) await before;
   return await call(session, command, frame, signal);
 }
 
-/** Waits for the answers to all writes that were called before, no longer than until the signal is aborted. */
-export async function writesCalledBefore(session: Session, signal?: AbortSignal): Promise<void> {
+/** Resolves when all writes that were called before are answered, and rejects when the signal is aborted; null: there are none. */
+export function writesCalledBefore(
+  session: Session,
+  signal?: AbortSignal,
+): Promise<unknown> | null {
   session.requireOpen();
   const before = session.order.beforeAll();
-  if (before !== null) await (signal === undefined ? before : raced(signal, () => before));
+  return before === null || signal === undefined ? before : raced(signal, () => before);
 }
 
 class PendingCall implements Receiver {
