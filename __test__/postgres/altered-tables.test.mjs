@@ -40,7 +40,7 @@ const CALLS = [
   (kv) => kv.queue("jobs").stats(),
   (kv) => kv.queue("jobs").dead.list(),
   (kv) => changed(kv, { since: "00000000000000000001" }),
-  (kv) => kv.set(["a"], 2, { expireIn: 60_000 }),
+  (kv) => kv.set(["a"], 2, { expireIn: "1h" }),
   (kv) => kv.atomic().sum(["n"], 1n).commit(),
   (kv) =>
     kv
@@ -59,7 +59,7 @@ before(async () => {
   server = await sharedPostgres();
   template = await server.newDatabase();
   const kv = await openKv(server.url({ database: template, kv: "shop" }));
-  await kv.set(["a"], 1, { expireIn: 60_000 });
+  await kv.set(["a"], 1, { expireIn: "1h" });
   await kv.atomic().sum(["n"], 1n).commit();
   // From now on changes are logged.
   await Promise.all([changed(kv), kv.set(["b"], 1)]);
